@@ -1,0 +1,257 @@
+//! The composition root: builds the service from a configuration. The only place that names concrete backends.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::{Server, ServerHandle};
+use actix_web::middleware::from_fn;
+use actix_web::{App, HttpServer, web};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use crate::config::{Config, ConfigError, IdentitySettings};
+use crate::domain::{Clock, Random};
+use crate::flow::{Client, Clients, Gate};
+use crate::identity::{IdentitySource, loopback::Loopback, proxy::Proxy};
+use crate::notify::local::Local;
+use crate::store::sqlite::Sqlite;
+use crate::system::{SystemClock, SystemRandom};
+use crate::upstream::Upstream;
+use crate::vault::{KeyFileError, create_key_file, load_key_file};
+use crate::web::extract::caller::ApiKeys;
+use crate::web::limits::Limits;
+use crate::web::middleware::{guard::guard, headers::headers, log::log};
+use crate::web::pages::Pages;
+use crate::web::{Site, tls};
+
+/// A service that is bound to its address and ready to run.
+pub struct Application {
+    server: Server,
+    gate: web::Data<Gate>,
+    limits: web::Data<Limits>,
+    public_url: Url,
+    shutdown: CancellationToken,
+}
+
+/// Why the service does not start: one sentence that says what to change.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The key file.
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] crate::store::sqlite::OpenError),
+    /// The HTTP client.
+    #[error(transparent)]
+    Upstream(#[from] crate::upstream::UpstreamError),
+    /// The page texts.
+    #[error(transparent)]
+    Text(#[from] crate::web::pages::text::TextError),
+    /// The listener.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, std::io::Error),
+}
+
+/// Slow clients are cut off: this long for a request's head.
+const HEAD_TIME: Duration = Duration::from_secs(5);
+/// How long a shutdown waits for answers that are under way, in seconds.
+const SHUTDOWN_TIME: u64 = 20;
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+const FORGET_EVERY: Duration = Duration::from_mins(1);
+
+impl Application {
+    /// Builds the service and binds its address. Must be called within an actix system.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn build(config: &Config) -> Result<Self, StartError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let random: Arc<dyn Random> = Arc::new(SystemRandom);
+        let upstream = Arc::new(Upstream::new(config.allow_addresses.clone())?);
+        let clients = clients(config, &upstream, &clock)?;
+        let api_keys = web::Data::new(api_keys(config, &clients));
+
+        let tls = config.server.tls.as_ref().map(tls::server_config).transpose()?;
+        let listen = config.server.listen;
+        let listener = TcpListener::bind(listen).map_err(|error| StartError::Listen(listen, error))?;
+        let bound = listener.local_addr().map_err(|error| StartError::Listen(listen, error))?;
+        let public_url = public_url(config, bound)?;
+
+        if config.make_key_file && !config.key_file.exists() {
+            create_key_file(&config.key_file, &*random, clock.now())?;
+        }
+        let shutdown = CancellationToken::new();
+        let gate = web::Data::new(Gate {
+            store: Arc::new(Sqlite::open(&config.database)?),
+            notify: Arc::new(Local::new()),
+            ring: load_key_file(&config.key_file, Arc::clone(&random))?,
+            clock,
+            random,
+            clients,
+            public_url: public_url.as_str().trim_end_matches('/').to_owned(),
+            spans: config.spans,
+            quotas: config.quotas,
+            shutdown: shutdown.clone(),
+        });
+        let site = web::Data::new(Site::new(public_url.clone(), config.server.hosts.clone()));
+        let pages = web::Data::new(Pages::new(&site)?);
+        let limits = web::Data::new(Limits::new(
+            config.rates.per_client,
+            config.rates.per_address,
+            config.server.trusted_proxies.clone(),
+        ));
+
+        let factory = {
+            let (gate, limits) = (gate.clone(), limits.clone());
+            move || {
+                App::new()
+                    .app_data(gate.clone())
+                    .app_data(limits.clone())
+                    .app_data(site.clone())
+                    .app_data(pages.clone())
+                    .app_data(api_keys.clone())
+                    .wrap(from_fn(guard))
+                    .wrap(from_fn(headers))
+                    .wrap(from_fn(log))
+                    .configure(|routes| crate::web::routes(routes, &site.prefix))
+            }
+        };
+        let http = HttpServer::new(factory)
+            .disable_signals()
+            .client_request_timeout(HEAD_TIME)
+            .shutdown_timeout(SHUTDOWN_TIME);
+        let http = match tls {
+            Some(tls) => http.listen_rustls_0_23(listener, tls),
+            None => http.listen(listener),
+        };
+        let server = http.map_err(|error| StartError::Listen(bound, error))?.run();
+        Ok(Self { server, gate, limits, public_url, shutdown })
+    }
+
+    /// What links begin with.
+    #[must_use]
+    pub const fn public_url(&self) -> &Url {
+        &self.public_url
+    }
+
+    /// Stops the service from elsewhere.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper { server: self.server.handle(), shutdown: self.shutdown.clone() }
+    }
+
+    /// Serves until it is stopped.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub async fn run(self) -> std::io::Result<()> {
+        let sweeper = actix_web::rt::spawn(sweep(self.gate.clone(), self.shutdown.clone()));
+        let limits = self.limits.clone();
+        let forgetter = actix_web::rt::spawn(async move {
+            loop {
+                tokio::time::sleep(FORGET_EVERY).await;
+                limits.forget_idle();
+            }
+        });
+        let result = self.server.await;
+        sweeper.abort();
+        forgetter.abort();
+        result
+    }
+}
+
+/// Stops a service: waiting polls answer with what they know, what is under way is finished.
+#[derive(Clone)]
+pub struct Stopper {
+    server: ServerHandle,
+    shutdown: CancellationToken,
+}
+
+impl Stopper {
+    /// Stops the service and waits until it has stopped.
+    pub async fn stop(&self) {
+        self.shutdown.cancel();
+        self.server.stop(true).await;
+    }
+}
+
+async fn sweep(gate: web::Data<Gate>, shutdown: CancellationToken) {
+    while !shutdown.is_cancelled() {
+        match gate.sweep().await {
+            Ok(count) if Gate::swept_full(count) => {}
+            Ok(_) => tokio::time::sleep(SWEEP_EVERY).await,
+            Err(error) => {
+                tracing::error!(%error, "what is due could not be done; it will be tried again");
+                tokio::time::sleep(2 * SWEEP_EVERY).await;
+            }
+        }
+    }
+}
+
+/// The identity sources as configured.
+///
+/// # Errors
+/// [`StartError`] if one cannot work.
+pub fn identity_source(
+    settings: &IdentitySettings,
+    upstream: &Arc<Upstream>,
+    clock: &Arc<dyn Clock>,
+) -> Arc<dyn IdentitySource> {
+    match settings {
+        IdentitySettings::Loopback => Arc::new(Loopback::new()),
+        IdentitySettings::Proxy(settings) => {
+            Arc::new(Proxy::new(settings.clone(), Arc::clone(upstream), Arc::clone(clock)))
+        }
+    }
+}
+
+fn clients(config: &Config, upstream: &Arc<Upstream>, clock: &Arc<dyn Clock>) -> Result<Clients, StartError> {
+    let sources: std::collections::BTreeMap<&String, Arc<dyn IdentitySource>> = config
+        .identities
+        .iter()
+        .map(|(name, settings)| (name, identity_source(settings, upstream, clock)))
+        .collect();
+    config
+        .clients
+        .iter()
+        .map(|client| {
+            let identity = sources
+                .get(&client.identity)
+                .ok_or_else(|| ConfigError::new(format!("client `{}` has no identity source", client.id)))?;
+            Ok(Client {
+                id: client.id.clone(),
+                name: client.name.clone(),
+                host: client.host.clone(),
+                kinds: client.kinds.clone(),
+                identity: Arc::clone(identity),
+                round_budget: client.round_budget,
+            })
+        })
+        .collect()
+}
+
+fn api_keys(config: &Config, clients: &Clients) -> ApiKeys {
+    let of_clients = config.clients.iter().flat_map(|settings| {
+        let client = clients.find(&settings.id);
+        settings.api_keys.iter().filter_map(move |digest| Some((*digest, Arc::clone(client?))))
+    });
+    let of_operators = config
+        .operators
+        .iter()
+        .flat_map(|operator| operator.api_keys.iter().map(|digest| (*digest, operator.id.clone())));
+    ApiKeys::new(of_clients, of_operators)
+}
+
+fn public_url(config: &Config, bound: SocketAddr) -> Result<Url, ConfigError> {
+    if let Some(url) = &config.server.public_url {
+        return Ok(url.clone());
+    }
+    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
+    Url::parse(&format!("{scheme}://{bound}"))
+        .map_err(|_| ConfigError::new("`server.public_url` is needed for this `server.listen`"))
+}

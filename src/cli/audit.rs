@@ -1,0 +1,61 @@
+//! `sidegate audit`: reads the audit trail from the store, also while the service runs.
+
+use std::sync::Arc;
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{Done, Failure, Place, block_on, say};
+use crate::domain::Event;
+use crate::flow::trail::read_trail;
+use crate::store::sqlite::Sqlite;
+use crate::system::SystemRandom;
+use crate::vault::load_key_file;
+
+/// Read the audit trail.
+#[derive(Subcommand)]
+pub(super) enum Audit {
+    /// Check that no entry was changed, removed or reordered
+    Verify(Place),
+    /// Print every entry as a line of JSON
+    Export(Place),
+}
+
+impl Audit {
+    pub(super) fn run(self) -> Done {
+        match self {
+            Self::Verify(place) => {
+                let count = read(&place, |_, _| Ok(()))?;
+                say(format!("{count} entries, in order and unchanged"))?;
+            }
+            Self::Export(place) => {
+                read(&place, |number, event| {
+                    let mut line = json!(event);
+                    if let Some(line) = line.as_object_mut() {
+                        line.insert("number".to_owned(), json!(number));
+                        line.insert("at".to_owned(), json!(event.at.to_string()));
+                    }
+                    say(line.to_string())
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read(
+    place: &Place,
+    mut each: impl FnMut(u64, &Event) -> Result<(), std::io::Error>,
+) -> Result<u64, Failure> {
+    let (config, _) = place.load()?;
+    let ring = load_key_file(&config.key_file, Arc::new(SystemRandom))?;
+    let store = Sqlite::open_read_only(&config.database)?;
+    let mut written = Ok(());
+    let count = block_on(read_trail(&store, &ring, |number, event| {
+        if written.is_ok() {
+            written = each(number, &event);
+        }
+    }))?;
+    written?;
+    Ok(count)
+}

@@ -1,0 +1,42 @@
+//! `sidegate check`: is everything there that the configuration names?
+
+use std::sync::Arc;
+
+use super::{Done, Place, block_on, say};
+use crate::config::IdentitySettings;
+use crate::identity::proxy::Proxy;
+use crate::system::{SystemClock, SystemRandom};
+use crate::upstream::Upstream;
+use crate::vault::load_key_file;
+use crate::web::tls;
+
+pub(super) fn run(place: &Place) -> Done {
+    let (config, _) = place.load()?;
+    say(format!(
+        "ok  configuration: {} client(s), {} operator(s)",
+        config.clients.len(),
+        config.operators.len()
+    ))?;
+    if config.make_key_file && !config.key_file.exists() {
+        say("ok  key ring: will be made at the first start")?;
+    } else {
+        load_key_file(&config.key_file, Arc::new(SystemRandom))?;
+        say(format!("ok  key ring: {}", config.key_file.display()))?;
+    }
+    if let Some(files) = &config.server.tls {
+        tls::server_config(files)?;
+        say("ok  TLS certificate and key")?;
+    }
+    let upstream = Arc::new(Upstream::new(config.allow_addresses.clone())?);
+    for (name, settings) in &config.identities {
+        if let IdentitySettings::Proxy(settings) = settings {
+            let proxy = Proxy::new(settings.clone(), Arc::clone(&upstream), Arc::new(SystemClock));
+            block_on(proxy.check())?;
+        }
+        say(format!("ok  identity source {name}"))?;
+    }
+    if let Some(url) = &config.server.public_url {
+        say(format!("ok  links begin with {}/e/", url.as_str().trim_end_matches('/')))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! The configuration: typed sections, read from a file and from `SIDEGATE_…` variables, checked in one pass.
+//!
+//! What is here can be used as it stands: [`Config::load`] refuses anything unknown, missing or unsafe with one
+//! sentence that says what to change.
+
+mod file;
+mod validate;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use url::Url;
+
+use crate::api_key::KeyDigest;
+use crate::domain::{ClientId, Kind, OperatorId, Spans};
+use crate::flow::Quotas;
+use crate::identity::proxy::ProxySettings;
+
+/// A checked configuration.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where the service listens and how it is reached.
+    pub server: Server,
+    /// The SQLite database of the embedded store.
+    pub database: PathBuf,
+    /// The file of the key ring.
+    pub key_file: PathBuf,
+    /// Whether a key file that is missing is made at the first start: so if the configuration names none.
+    pub make_key_file: bool,
+    /// The API clients.
+    pub clients: Vec<ClientSettings>,
+    /// The operators.
+    pub operators: Vec<OperatorSettings>,
+    /// The identity sources by name.
+    pub identities: BTreeMap<String, IdentitySettings>,
+    /// Private networks that outgoing requests may reach.
+    pub allow_addresses: Vec<IpNet>,
+    /// How long things last.
+    pub spans: Spans,
+    /// How many elicitations may be pending.
+    pub quotas: Quotas,
+    /// How many requests may come.
+    pub rates: Rates,
+    /// What is logged.
+    pub log_level: tracing::level_filters::LevelFilter,
+}
+
+/// Where the service listens and how it is reached.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// What links are built from; absent on a loopback listener, where the bound address serves.
+    pub public_url: Option<Url>,
+    /// The listener's address; port 0 picks a free port.
+    pub listen: SocketAddr,
+    /// Certificate and key, both PEM files.
+    pub tls: Option<TlsFiles>,
+    /// Whose forwarded addresses count.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Host names, with port if any, that are answered besides that of `public_url`.
+    pub hosts: Vec<String>,
+}
+
+/// The files of a TLS certificate.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The certificate chain, PEM.
+    pub certificate: PathBuf,
+    /// The private key, PEM.
+    pub key: PathBuf,
+}
+
+/// One API client.
+#[derive(Debug, Clone)]
+pub struct ClientSettings {
+    /// Its id.
+    pub id: ClientId,
+    /// What people read.
+    pub name: String,
+    /// The client's host, which the operator has verified.
+    pub host: Option<String>,
+    /// Digests of its keys: one, or two while one is replaced.
+    pub api_keys: Vec<KeyDigest>,
+    /// The name of its identity source.
+    pub identity: String,
+    /// What it may ask for.
+    pub kinds: Vec<Kind>,
+    /// How many calls of one tool its MCP clients make before they give up.
+    pub round_budget: u8,
+}
+
+/// One operator.
+#[derive(Debug, Clone)]
+pub struct OperatorSettings {
+    /// The operator's id.
+    pub id: OperatorId,
+    /// Digests of the keys: one, or two while one is replaced.
+    pub api_keys: Vec<KeyDigest>,
+}
+
+/// One identity source.
+#[derive(Debug, Clone)]
+pub enum IdentitySettings {
+    /// Whoever is at this computer.
+    Loopback,
+    /// A signed token from an identity-aware proxy.
+    Proxy(ProxySettings),
+}
+
+/// How many requests may come: on average a second, with bursts of twice as many.
+#[derive(Debug, Clone, Copy)]
+pub struct Rates {
+    /// From one client, with its key.
+    pub per_client: NonZeroU32,
+    /// From one address, without a key.
+    pub per_address: NonZeroU32,
+}
+
+/// Why there is no configuration: one sentence that says what to change.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(String);
+
+impl ConfigError {
+    /// A complaint.
+    #[must_use]
+    pub fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+}
+
+impl Config {
+    /// Reads `file` and the environment; `data` is the folder for what the file does not place elsewhere.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn load(file: &Path, data: &Path) -> Result<Self, ConfigError> {
+        validate::checked(file::read(Some(file))?, data)
+    }
+
+    /// The configuration of a server that nobody configured: one client and one operator with these keys, on
+    /// loopback, with the store under `data`. The environment still counts.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn local(data: &Path, client: KeyDigest, operator: KeyDigest) -> Result<Self, ConfigError> {
+        let mut file = file::read(None)?;
+        file.add_local(client, operator);
+        validate::checked(file, data)
+    }
+
+    /// The loopback address that is listened to by default.
+    pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8020);
+
+    /// Listens elsewhere than configured.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if that address is not safe with the rest.
+    pub fn listen_on(mut self, listen: SocketAddr) -> Result<Self, ConfigError> {
+        self.server.listen = listen;
+        validate::exposure(&self)?;
+        Ok(self)
+    }
+}

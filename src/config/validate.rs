@@ -1,0 +1,244 @@
+//! One pass over the whole configuration: what is missing, malformed or unsafe stops the start.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use url::{Host, Url};
+
+use super::file::{Client, File, Identity, Source};
+use super::{ClientSettings, Config, ConfigError, IdentitySettings, OperatorSettings, Rates, Server};
+use crate::api_key::KeyDigest;
+use crate::domain::text::{Shape, plain};
+use crate::domain::{ClientId, OperatorId, Spans};
+use crate::flow::Quotas;
+use crate::identity::proxy::{KeySource, ProxySettings};
+
+pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
+    let mut identities = BTreeMap::new();
+    for (name, identity) in file.identity {
+        let settings = identity_settings(&name, identity)?;
+        identities.insert(name, settings);
+    }
+    let config = Config {
+        server: Server {
+            public_url: file.server.public_url.map(public_url).transpose()?,
+            listen: file.server.listen,
+            tls: file.server.tls,
+            trusted_proxies: file.server.trusted_proxies,
+            hosts: file.server.hosts,
+        },
+        database: database(file.store.url.as_deref(), data)?,
+        make_key_file: file.keys.file.is_none(),
+        key_file: file.keys.file.unwrap_or_else(|| data.join("keys.toml")),
+        clients: clients(file.clients, &identities)?,
+        operators: file
+            .operators
+            .into_iter()
+            .map(|operator| {
+                let api_keys = api_keys("operator", &operator.id, operator.api_key_digests)?;
+                Ok(OperatorSettings { id: OperatorId::new(name("operators.id", operator.id)?), api_keys })
+            })
+            .collect::<Result<_, ConfigError>>()?,
+        identities,
+        allow_addresses: file.upstream.allow_addresses,
+        spans: Spans {
+            claim_by: Duration::from_secs(file.lifetimes.claim_by),
+            claim_window: Duration::from_secs(file.lifetimes.claim_window),
+            retention: Duration::from_secs(file.lifetimes.retention),
+            longest_life: Duration::from_secs(file.lifetimes.longest),
+        },
+        quotas: Quotas {
+            per_client: file.limits.pending_per_client,
+            per_subject: file.limits.pending_per_subject,
+        },
+        rates: Rates {
+            per_client: file.limits.requests_per_second_per_client,
+            per_address: file.limits.requests_per_second_per_address,
+        },
+        log_level: file.log.level.parse().map_err(|_| {
+            ConfigError::new("`log.level` must be one of off, error, warn, info, debug, trace")
+        })?,
+    };
+    exposure(&config)?;
+    Ok(config)
+}
+
+/// What is reachable from where must fit together.
+pub(super) fn exposure(config: &Config) -> Result<(), ConfigError> {
+    let server = &config.server;
+    let local_listener = server.listen.ip().is_loopback();
+    let proxied = !server.trusted_proxies.is_empty();
+    let refuse = |sentence: &str| Err(ConfigError::new(sentence));
+    let Some(url) = &server.public_url else {
+        return if local_listener {
+            Ok(())
+        } else {
+            refuse(
+                "`server.public_url` is needed with a listener that others can reach; set it to the https URL under which people open links",
+            )
+        };
+    };
+    let local_host = is_loopback_host(url);
+    if url.scheme() == "http" && !local_host {
+        return refuse("`server.public_url` is plain HTTP with a public host; make it https");
+    }
+    if url.scheme() == "https" && !local_host && server.tls.is_none() && !proxied {
+        return refuse(
+            "`server.public_url` is https, but there is neither `server.tls` nor a proxy in `server.trusted_proxies` to provide it; set one of them",
+        );
+    }
+    if url.scheme() == "http" && server.tls.is_some() {
+        return refuse("`server.tls` is set, but `server.public_url` is http; make it https");
+    }
+    if !local_listener && server.tls.is_none() && !proxied {
+        return refuse(
+            "`server.listen` can be reached by others without TLS; set `server.tls`, or name the proxy in `server.trusted_proxies`, or listen on 127.0.0.1",
+        );
+    }
+    for (name, identity) in &config.identities {
+        let open = !local_listener || !local_host || proxied;
+        if matches!(identity, IdentitySettings::Loopback) && open {
+            return Err(ConfigError::new(format!(
+                "identity source `{name}` is `loopback`, which trusts whoever connects from this computer; it needs a loopback `server.listen` and `server.public_url` and no `server.trusted_proxies`"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn is_loopback_host(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),
+        Some(Host::Ipv6(address)) => IpAddr::V6(address).is_loopback(),
+        None => false,
+    }
+}
+
+fn public_url(url: Url) -> Result<Url, ConfigError> {
+    let clean = url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
+    if matches!(url.scheme(), "http" | "https") && url.has_host() && clean {
+        Ok(url)
+    } else {
+        Err(ConfigError::new(
+            "`server.public_url` must be an http or https URL with a host and at most a path, such as https://gate.example.com",
+        ))
+    }
+}
+
+fn database(url: Option<&str>, data: &Path) -> Result<PathBuf, ConfigError> {
+    match url {
+        None => Ok(data.join("sidegate.db")),
+        Some(url) => match url.strip_prefix("sqlite:") {
+            Some(path) if !path.is_empty() => Ok(PathBuf::from(path)),
+            _ => Err(ConfigError::new("`store.url` must be `sqlite:` and the path of the database file")),
+        },
+    }
+}
+
+fn clients(
+    clients: Vec<Client>,
+    identities: &BTreeMap<String, IdentitySettings>,
+) -> Result<Vec<ClientSettings>, ConfigError> {
+    if clients.is_empty() {
+        return Err(ConfigError::new(
+            "there is no client; add a [[clients]] section with the lines that `sidegate client new --id ID` prints",
+        ));
+    }
+    let mut checked: Vec<ClientSettings> = Vec::with_capacity(clients.len());
+    for client in clients {
+        let id = client.id;
+        if checked.iter().any(|other| other.id.as_str() == id) {
+            return Err(ConfigError::new(format!("two clients have the id `{id}`")));
+        }
+        let identity = client.identity.ok_or_else(|| {
+            ConfigError::new(format!(
+                "client `{id}` has no identity source, so nobody could tell who opens its links; add `identity = \"NAME\"` and a section [identity.NAME]"
+            ))
+        })?;
+        if !identities.contains_key(&identity) {
+            return Err(ConfigError::new(format!(
+                "client `{id}` names the identity source `{identity}`, which does not exist; add a section [identity.{identity}]"
+            )));
+        }
+        if !(2..=100).contains(&client.round_budget) {
+            return Err(ConfigError::new(format!("`round_budget` of client `{id}` must be 2 to 100")));
+        }
+        let shown = plain("name", &client.name, Shape { longest: 80, lines: false })
+            .map_err(|error| ConfigError::new(format!("client `{id}`: {error}")))?;
+        checked.push(ClientSettings {
+            api_keys: api_keys("client", &id, client.api_key_digests)?,
+            id: ClientId::new(name("clients.id", id)?),
+            name: shown,
+            host: client.host,
+            identity,
+            kinds: client.kinds,
+            round_budget: client.round_budget,
+        });
+    }
+    Ok(checked)
+}
+
+fn api_keys(whose: &str, id: &str, digests: Vec<KeyDigest>) -> Result<Vec<KeyDigest>, ConfigError> {
+    if (1..=2).contains(&digests.len()) {
+        Ok(digests)
+    } else {
+        Err(ConfigError::new(format!(
+            "`api_key_digests` of {whose} `{id}` must list one key, or two while one is replaced"
+        )))
+    }
+}
+
+fn name(field: &str, name: String) -> Result<String, ConfigError> {
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+    if !name.is_empty() && name.len() <= 64 && name.chars().all(good) {
+        Ok(name)
+    } else {
+        Err(ConfigError::new(format!(
+            "`{field}` must be 1 to 64 lower-case letters, digits, `-`, `_` or `.`"
+        )))
+    }
+}
+
+fn identity_settings(name: &str, identity: Identity) -> Result<IdentitySettings, ConfigError> {
+    let missing =
+        |key: &str| ConfigError::new(format!("identity source `{name}` is `proxy` and needs `{key}`"));
+    match identity.source {
+        Source::Loopback => {
+            let Identity { source: _, header, issuer, audience, jwks_url, jwks_file, subject_claim } =
+                identity;
+            let texts = [header, issuer, audience, subject_claim];
+            if texts.iter().any(Option::is_some) || jwks_url.is_some() || jwks_file.is_some() {
+                return Err(ConfigError::new(format!(
+                    "identity source `{name}` is `loopback` and takes no other settings"
+                )));
+            }
+            Ok(IdentitySettings::Loopback)
+        }
+        Source::Proxy => {
+            let keys = match (identity.jwks_url, identity.jwks_file) {
+                (Some(url), None) => KeySource::Url(url),
+                (None, Some(file)) => KeySource::File(file),
+                _ => return Err(missing("jwks_url` or `jwks_file")),
+            };
+            Ok(IdentitySettings::Proxy(ProxySettings {
+                header: identity.header.ok_or_else(|| missing("header"))?,
+                issuer: identity
+                    .issuer
+                    .filter(|issuer| !issuer.is_empty())
+                    .ok_or_else(|| missing("issuer"))?,
+                audience: identity
+                    .audience
+                    .filter(|audience| !audience.is_empty())
+                    .ok_or_else(|| missing("audience"))?,
+                keys,
+                subject_claim: identity.subject_claim.unwrap_or_else(|| "sub".to_owned()),
+            }))
+        }
+    }
+}

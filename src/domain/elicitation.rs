@@ -1,0 +1,557 @@
+//! The elicitation and its life, as a state machine (design: pending → in progress → completed → claimed,
+//! or one of the ways to end).
+//!
+//! Each state carries its own data. A transition consumes the elicitation and returns the next one, or says
+//! why not; it also notes what happened, so that no state changes unrecorded. What only the person may do is
+//! on [`Theirs`], which exists only after the person has been found to be the subject.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Binding, ClientId, Digest, ElicitationId, Happening, Kind, Operation, OperatorId, Random, Refusal,
+    Request, Subject, Timestamp, What,
+};
+
+/// What was agreed when the elicitation was issued. It never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    /// Names the elicitation, in the API and in the link.
+    pub id: ElicitationId,
+    /// Who issued it.
+    pub client: ClientId,
+    /// The person it was made for.
+    pub subject: Subject,
+    /// The operation it was made for.
+    pub operation: Operation,
+    /// The client's sentence to the person: what is needed and why.
+    pub message: String,
+    /// What is asked for.
+    pub request: Request,
+    /// When it was issued.
+    pub created_at: Timestamp,
+    /// How much time the person was given at first; also what one extension adds.
+    pub lifetime: Duration,
+}
+
+impl Terms {
+    /// What it asks for, in one word.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.request.kind()
+    }
+
+    /// The whole binding.
+    #[must_use]
+    pub fn binding(&self) -> Binding {
+        Binding {
+            client: self.client.clone(),
+            subject: self.subject.clone(),
+            digest: self.operation.digest,
+            kind: self.kind(),
+        }
+    }
+}
+
+/// One request for one thing from one person, bound to one operation, with a deadline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elicitation {
+    terms: Terms,
+    expires_at: Timestamp,
+    opened_at: Option<Timestamp>,
+    /// Fields of a completed form from which white space around the value was removed.
+    trimmed: Vec<String>,
+    state: State,
+    #[serde(skip)]
+    happened: Vec<Happening>,
+}
+
+/// Where an elicitation is in its life, with what belongs to that moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "snake_case")]
+pub enum State {
+    /// Nobody has done anything yet.
+    Pending,
+    /// The person set out to complete it.
+    InProgress {
+        /// When the person set out.
+        started_at: Timestamp,
+    },
+    /// The outcome waits for its claim.
+    Completed {
+        /// When it was completed.
+        at: Timestamp,
+        /// When an outcome that nobody has claimed is destroyed.
+        claim_by: Timestamp,
+    },
+    /// The outcome was released to one attempt, which may ask again until `replay_until`.
+    Claimed {
+        /// When it was first claimed.
+        at: Timestamp,
+        /// Who won.
+        attempt: Attempt,
+        /// Until when the winner may ask again.
+        replay_until: Timestamp,
+    },
+    /// The person said no, on the page or in the MCP client.
+    Declined {
+        /// When.
+        at: Timestamp,
+    },
+    /// The handler or the MCP client called it off.
+    Cancelled {
+        /// When.
+        at: Timestamp,
+    },
+    /// A deadline passed: the person's, or the one for claiming.
+    Expired {
+        /// When.
+        at: Timestamp,
+    },
+    /// A provider ended it for good.
+    Failed {
+        /// When.
+        at: Timestamp,
+    },
+    /// An operator ended it.
+    Revoked {
+        /// When.
+        at: Timestamp,
+        /// Who.
+        by: OperatorId,
+        /// Why, in the operator's words.
+        reason: String,
+    },
+}
+
+/// The name of a state, as the API writes it; [`State`] says what each means.
+#[expect(missing_docs, reason = "the states are described where they carry their data")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StateName {
+    Pending,
+    InProgress,
+    Completed,
+    Claimed,
+    Declined,
+    Cancelled,
+    Expired,
+    Failed,
+    Revoked,
+}
+
+impl StateName {
+    /// Every state there is.
+    pub const ALL: [Self; 9] = [
+        Self::Pending,
+        Self::InProgress,
+        Self::Completed,
+        Self::Claimed,
+        Self::Declined,
+        Self::Cancelled,
+        Self::Expired,
+        Self::Failed,
+        Self::Revoked,
+    ];
+
+    /// The word for it in the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Claimed => "claimed",
+            Self::Declined => "declined",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+            Self::Failed => "failed",
+            Self::Revoked => "revoked",
+        }
+    }
+
+    /// Whether the person can still act: `pending` or `in_progress`.
+    #[must_use]
+    pub const fn is_live(self) -> bool {
+        matches!(self, Self::Pending | Self::InProgress)
+    }
+
+    /// Whether nothing can change it any more.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        !self.is_live() && !matches!(self, Self::Completed)
+    }
+}
+
+impl fmt::Display for StateName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl State {
+    /// The state's name.
+    #[must_use]
+    pub const fn name(&self) -> StateName {
+        match self {
+            Self::Pending => StateName::Pending,
+            Self::InProgress { .. } => StateName::InProgress,
+            Self::Completed { .. } => StateName::Completed,
+            Self::Claimed { .. } => StateName::Claimed,
+            Self::Declined { .. } => StateName::Declined,
+            Self::Cancelled { .. } => StateName::Cancelled,
+            Self::Expired { .. } => StateName::Expired,
+            Self::Failed { .. } => StateName::Failed,
+            Self::Revoked { .. } => StateName::Revoked,
+        }
+    }
+}
+
+/// One try of a handler to claim. Two claims with equal attempts are the same try, asked twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt([u8; 32]);
+
+impl Attempt {
+    /// The attempt that a caller named; only a digest of the name is kept.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        let mut bytes = [0; 32];
+        bytes
+            .copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, name.as_bytes()).as_ref());
+        Self(bytes)
+    }
+
+    /// An attempt like no other, for callers that named none.
+    #[must_use]
+    pub fn fresh(random: &dyn Random) -> Self {
+        let mut bytes = [0; 32];
+        random.fill(&mut bytes);
+        Self(bytes)
+    }
+
+    /// The 256 bits.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+/// A claim that was granted.
+#[derive(Debug)]
+pub enum Claim {
+    /// This attempt is the first: the elicitation is now claimed.
+    First(Elicitation),
+    /// This attempt had claimed it before and asks again in time.
+    Replay(Elicitation),
+}
+
+/// How long things last after the person is done.
+#[derive(Debug, Clone, Copy)]
+pub struct Spans {
+    /// How long a completed outcome waits for its claim.
+    pub claim_by: Duration,
+    /// How long the winning attempt may ask again.
+    pub claim_window: Duration,
+    /// How long an ended elicitation stays readable.
+    pub retention: Duration,
+    /// The longest life that extensions can reach, counted from issue.
+    pub longest_life: Duration,
+}
+
+impl Elicitation {
+    /// A new, pending elicitation.
+    #[must_use]
+    pub fn issue(terms: Terms) -> Self {
+        Self {
+            expires_at: terms.created_at + terms.lifetime,
+            opened_at: None,
+            trimmed: Vec::new(),
+            state: State::Pending,
+            happened: vec![Happening { what: What::Issued, from: None, to: StateName::Pending }],
+            terms,
+        }
+    }
+
+    /// What was agreed at issue.
+    #[must_use]
+    pub const fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// The elicitation's id.
+    #[must_use]
+    pub const fn id(&self) -> ElicitationId {
+        self.terms.id
+    }
+
+    /// When the person's time ends.
+    #[must_use]
+    pub const fn expires_at(&self) -> Timestamp {
+        self.expires_at
+    }
+
+    /// When the verified subject first saw the page.
+    #[must_use]
+    pub const fn opened_at(&self) -> Option<Timestamp> {
+        self.opened_at
+    }
+
+    /// Names of the fields from which surrounding white space was removed at submission.
+    #[must_use]
+    pub fn trimmed(&self) -> &[String] {
+        &self.trimmed
+    }
+
+    /// Where it is in its life.
+    #[must_use]
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Applies the passing of time. Everything that reads a stored elicitation begins with this.
+    #[must_use]
+    pub fn settle(self, now: Timestamp) -> Self {
+        let deadline = match self.state {
+            State::Pending | State::InProgress { .. } => self.expires_at,
+            State::Completed { claim_by, .. } => claim_by,
+            _ => return self,
+        };
+        if now < deadline {
+            return self;
+        }
+        self.moved(What::Expired, State::Expired { at: deadline })
+    }
+
+    /// Says whether `person` is the one it was made for, and lets that person act.
+    ///
+    /// # Errors
+    /// [`Refusal::WrongPerson`].
+    pub fn opened_by(self, person: &Subject) -> Result<Theirs, Refusal> {
+        if self.terms.subject == *person { Ok(Theirs(self)) } else { Err(Refusal::WrongPerson) }
+    }
+
+    /// Releases the outcome to `attempt`: the first one wins, and may repeat within the window.
+    ///
+    /// # Errors
+    /// [`Refusal::BindingMismatch`] if subject or operation differ, [`Refusal::NotCompleted`] while there is no
+    /// outcome, [`Refusal::AlreadyClaimed`] for any other attempt, [`Refusal::Ended`] if it ended otherwise.
+    pub fn claim(
+        self,
+        subject: &Subject,
+        digest: Digest,
+        attempt: Attempt,
+        now: Timestamp,
+        spans: &Spans,
+    ) -> Result<Claim, Refusal> {
+        if self.terms.subject != *subject || self.terms.operation.digest != digest {
+            return Err(Refusal::BindingMismatch);
+        }
+        match &self.state {
+            State::Completed { .. } => {
+                let state = State::Claimed { at: now, attempt, replay_until: now + spans.claim_window };
+                Ok(Claim::First(self.moved(What::Claimed, state)))
+            }
+            State::Claimed { attempt: winner, replay_until, .. } => {
+                if *winner == attempt && now < *replay_until {
+                    Ok(Claim::Replay(self.noted(What::Replayed)))
+                } else {
+                    Err(Refusal::AlreadyClaimed)
+                }
+            }
+            State::Pending | State::InProgress { .. } => Err(Refusal::NotCompleted),
+            other => Err(Refusal::Ended(other.name())),
+        }
+    }
+
+    /// The MCP client answered that the person declined.
+    ///
+    /// # Errors
+    /// [`Refusal::Ended`] unless it is live.
+    pub fn decline(self, now: Timestamp) -> Result<Self, Refusal> {
+        self.live()?;
+        Ok(self.moved(What::Declined, State::Declined { at: now }))
+    }
+
+    /// The handler, or the MCP client, calls it off.
+    ///
+    /// # Errors
+    /// [`Refusal::Ended`] unless it is live.
+    pub fn cancel(self, now: Timestamp) -> Result<Self, Refusal> {
+        self.live()?;
+        Ok(self.moved(What::Cancelled, State::Cancelled { at: now }))
+    }
+
+    /// An operator ends it. A completed outcome is destroyed.
+    ///
+    /// # Errors
+    /// [`Refusal::Ended`] if it has ended.
+    pub fn revoke(self, by: OperatorId, reason: String, now: Timestamp) -> Result<Self, Refusal> {
+        if self.state.name().is_terminal() {
+            return Err(Refusal::Ended(self.state.name()));
+        }
+        Ok(self.moved(What::Revoked, State::Revoked { at: now, by, reason }))
+    }
+
+    /// A provider ended it for good.
+    ///
+    /// # Errors
+    /// [`Refusal::Ended`] unless it is live.
+    pub fn fail(self, now: Timestamp) -> Result<Self, Refusal> {
+        self.live()?;
+        Ok(self.moved(What::Failed, State::Failed { at: now }))
+    }
+
+    /// Whether an outcome may exist for it at `now`. Where this is false, the stored outcome must be gone.
+    #[must_use]
+    pub fn holds_outcome(&self, now: Timestamp) -> bool {
+        match self.state {
+            State::Completed { .. } => true,
+            State::Claimed { replay_until, .. } => now < replay_until,
+            _ => false,
+        }
+    }
+
+    /// When something must next happen to it because of time alone: its expiry, the end of its outcome, or its
+    /// erasure.
+    #[must_use]
+    pub fn due(&self, now: Timestamp, spans: &Spans) -> Timestamp {
+        match self.state {
+            State::Pending | State::InProgress { .. } => self.expires_at,
+            State::Completed { claim_by, .. } => claim_by,
+            State::Claimed { replay_until, .. } if now < replay_until => replay_until,
+            State::Claimed { at, .. }
+            | State::Declined { at }
+            | State::Cancelled { at }
+            | State::Expired { at }
+            | State::Failed { at }
+            | State::Revoked { at, .. } => at + spans.retention,
+        }
+    }
+
+    /// What the transitions since the last call did, in order.
+    #[must_use]
+    pub fn take_happened(&mut self) -> Vec<Happening> {
+        std::mem::take(&mut self.happened)
+    }
+
+    fn live(&self) -> Result<(), Refusal> {
+        let name = self.state.name();
+        if name.is_live() { Ok(()) } else { Err(Refusal::Ended(name)) }
+    }
+
+    fn moved(mut self, what: What, state: State) -> Self {
+        let from = Some(self.state.name());
+        self.state = state;
+        self.happened.push(Happening { what, from, to: self.state.name() });
+        self
+    }
+
+    fn noted(mut self, what: What) -> Self {
+        let name = self.state.name();
+        self.happened.push(Happening { what, from: Some(name), to: name });
+        self
+    }
+}
+
+/// An elicitation in the hands of the person it was made for.
+#[derive(Debug, Clone)]
+pub struct Theirs(Elicitation);
+
+impl Theirs {
+    /// The elicitation, to read.
+    #[must_use]
+    pub const fn elicitation(&self) -> &Elicitation {
+        &self.0
+    }
+
+    /// The elicitation, when the person's part is over.
+    #[must_use]
+    pub fn into_inner(self) -> Elicitation {
+        self.0
+    }
+
+    /// The person sees the page. Only the first time is noted, and only while it is live.
+    #[must_use]
+    pub fn open(mut self, now: Timestamp) -> Self {
+        if self.0.opened_at.is_none() && self.0.state.name().is_live() {
+            self.0.opened_at = Some(now);
+            self.0 = self.0.noted(What::Opened);
+        }
+        self
+    }
+
+    /// The person sets out to complete it. Going on after a start is no change.
+    ///
+    /// # Errors
+    /// [`Refusal::Ended`] unless it is live.
+    pub fn start(self, now: Timestamp) -> Result<Self, Refusal> {
+        self.0.live()?;
+        Ok(match self.0.state {
+            State::Pending => Self(self.0.moved(What::Started, State::InProgress { started_at: now })),
+            _ => self,
+        })
+    }
+
+    /// The provider sent the person back, and they may try again.
+    ///
+    /// # Errors
+    /// [`Refusal::Ended`] unless it is live.
+    pub fn retry(self) -> Result<Self, Refusal> {
+        self.0.live()?;
+        Ok(match self.0.state {
+            State::InProgress { .. } => Self(self.0.moved(What::Retried, State::Pending)),
+            _ => self,
+        })
+    }
+
+    /// The outcome is there. `trimmed` names the fields whose values lost surrounding white space.
+    ///
+    /// # Errors
+    /// [`Refusal::Ended`] unless it is live.
+    pub fn complete(
+        self,
+        trimmed: Vec<String>,
+        now: Timestamp,
+        spans: &Spans,
+    ) -> Result<Elicitation, Refusal> {
+        let mut started = self.start(now)?.0;
+        started.trimmed = trimmed;
+        Ok(started.moved(What::Completed, State::Completed { at: now, claim_by: now + spans.claim_by }))
+    }
+
+    /// The person says no.
+    ///
+    /// # Errors
+    /// [`Refusal::Ended`] unless it is live.
+    pub fn decline(self, now: Timestamp) -> Result<Elicitation, Refusal> {
+        self.0.decline(now)
+    }
+
+    /// Gives the person their first span again, counted from `now`, up to the longest life.
+    ///
+    /// # Errors
+    /// [`Refusal::Ended`] unless it is live, [`Refusal::NoMoreTime`] if that would add nothing.
+    pub fn extend(mut self, now: Timestamp, spans: &Spans) -> Result<Elicitation, Refusal> {
+        self.0.live()?;
+        let until = self.longest(now, spans);
+        if until <= self.0.expires_at {
+            return Err(Refusal::NoMoreTime);
+        }
+        self.0.expires_at = until;
+        Ok(self.0.noted(What::Extended))
+    }
+
+    /// Whether [`Theirs::extend`] would add at least a second.
+    #[must_use]
+    pub fn can_extend(&self, now: Timestamp, spans: &Spans) -> bool {
+        self.0.state.name().is_live()
+            && self.longest(now, spans) >= self.0.expires_at + Duration::from_secs(1)
+    }
+
+    fn longest(&self, now: Timestamp, spans: &Spans) -> Timestamp {
+        let terms = &self.0.terms;
+        (now + terms.lifetime).min(terms.created_at + spans.longest_life.max(terms.lifetime))
+    }
+}

@@ -1,0 +1,94 @@
+//! What happened to an elicitation, for the audit trail.
+//!
+//! A transition records its own [`Happening`]s, so a state cannot change without one. An [`Event`] is a
+//! happening together with who did it. Neither holds a subject, a message, an argument or an outcome.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ClientId, ElicitationId, Kind, OperatorId, StateName, Timestamp};
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// A client asked for it and it was created.
+    Issued,
+    /// The verified subject saw the page for the first time.
+    Opened,
+    /// The person set out to complete it.
+    Started,
+    /// The provider sent the person back to try again.
+    Retried,
+    /// The person got more time.
+    Extended,
+    /// The outcome is there.
+    Completed,
+    /// The outcome was released to a handler.
+    Claimed,
+    /// The same attempt received the outcome once more.
+    Replayed,
+    /// The person said no.
+    Declined,
+    /// The handler or the MCP client called it off.
+    Cancelled,
+    /// A deadline passed.
+    Expired,
+    /// A provider ended it for good.
+    Failed,
+    /// An operator ended it.
+    Revoked,
+    /// A step was refused; `reason` says why.
+    Refused,
+}
+
+/// Who did it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "id", rename_all = "snake_case")]
+pub enum Actor {
+    /// The MCP server, by its API key.
+    Client(ClientId),
+    /// The verified subject at the browser.
+    Person,
+    /// Somebody at a browser who is not, or not yet, the verified subject.
+    Visitor,
+    /// An operator, by key.
+    Operator(OperatorId),
+    /// Sidegate itself: a deadline.
+    Clock,
+}
+
+/// One thing that a transition did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Happening {
+    /// What it was.
+    pub what: What,
+    /// The state before; absent when it was created.
+    pub from: Option<StateName>,
+    /// The state after.
+    pub to: StateName,
+}
+
+/// One entry of the audit trail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What happened.
+    pub what: What,
+    /// To which elicitation.
+    pub elicitation: ElicitationId,
+    /// Whose elicitation it is.
+    pub client: ClientId,
+    /// What it asks for.
+    pub kind: Kind,
+    /// Who did it.
+    pub actor: Actor,
+    /// The state before; absent when it was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<StateName>,
+    /// The state after.
+    pub to: StateName,
+    /// Why: a stable word for a refusal, the operator's own words for a revocation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}

@@ -1,0 +1,37 @@
+//! Text that a client supplies and a person reads.
+
+use super::Invalid;
+
+/// How many characters, and whether line breaks, a text may have.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Largest number of Unicode characters.
+    pub longest: usize,
+    /// Whether it may have several lines.
+    pub lines: bool,
+}
+
+/// A text as it will be shown: white space around it and bidirectional control characters removed.
+///
+/// # Errors
+/// [`Invalid`] at `field` if nothing is left, if it is too long, or if it has control characters.
+pub fn plain(field: &str, text: &str, shape: Shape) -> Result<String, Invalid> {
+    let kept: String = text.chars().filter(|&c| !is_bidi_control(c)).collect();
+    let kept = kept.replace("\r\n", "\n");
+    let kept = kept.trim();
+    if kept.is_empty() {
+        return Err(Invalid::new(field, "must not be empty"));
+    }
+    if kept.chars().count() > shape.longest {
+        return Err(Invalid::new(field, format!("must have at most {} characters", shape.longest)));
+    }
+    if kept.chars().any(|c| c.is_control() && !(shape.lines && c == '\n')) {
+        return Err(Invalid::new(field, "must not contain control characters"));
+    }
+    Ok(kept.to_owned())
+}
+
+/// Characters that reorder what is shown and can make a text read as another (Unicode `Bidi_Control`).
+const fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}

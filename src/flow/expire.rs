@@ -1,0 +1,115 @@
+//! What time alone does: elicitations expire, outcomes and old records go.
+//!
+//! Every reader applies the time by itself, so nothing here is needed for an answer to be right. It puts on
+//! record what has happened, and it removes bytes.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+
+use super::record::Record;
+use super::step::{Change, Decision, Needs};
+use super::{Error, Gate};
+use crate::domain::{Actor, ElicitationId};
+use crate::store::{Commit, Expect, Outcome, Stored, Write};
+
+/// How many due records are taken at once.
+const BATCH: usize = 512;
+/// How long a record that cannot be opened is left alone.
+const POSTPONED: Duration = Duration::from_hours(1);
+
+impl Gate {
+    /// Does what is due. Returns how many records were due: [`Gate::sweep`] again at once if there were many.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn sweep(&self) -> Result<usize, Error> {
+        let due = self.store.due(self.now(), BATCH).await?;
+        let count = due.len();
+        let mut results =
+            stream::iter(due.into_iter().map(|stored| self.tidy(stored))).buffer_unordered(BATCH);
+        while let Some(result) = results.next().await {
+            result?;
+        }
+        Ok(count)
+    }
+
+    /// Whether a sweep that found `count` may have left some for another.
+    #[must_use]
+    pub const fn swept_full(count: usize) -> bool {
+        count == BATCH
+    }
+
+    /// Puts the expiry of one elicitation on record, if it is so.
+    pub(super) async fn expire(&self, id: ElicitationId) -> Result<(), Error> {
+        let result = self
+            .step(id, Actor::Clock, Needs::Record, |found| {
+                // `step` has applied the time; committing what it found is all there is to do.
+                Ok(Decision::change(found.elicitation, ()))
+            })
+            .await;
+        match result {
+            Err(Error::NotFound) => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn tidy(&self, stored: Stored) -> Result<(), Error> {
+        let now = self.now();
+        let commit = match self.open_stored(&stored) {
+            Ok(record) => {
+                let mut elicitation = record.elicitation.clone().settle(now);
+                let ended = elicitation.state().name().is_terminal();
+                if ended && elicitation.due(now, &self.spans) <= now {
+                    // It may have expired long ago, while nobody was there to say so.
+                    let events = self.seal_events(&mut elicitation, &Actor::Clock, None, now)?;
+                    erase(&stored, &record, events)
+                } else {
+                    self.prepare(&stored, record, Change::from(elicitation), &Actor::Clock, now)?
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "a record that is due cannot be opened; it is left for an hour");
+                postpone(stored, now + POSTPONED)
+            }
+        };
+        let id = commit.id;
+        // On a conflict somebody else changed it: it will be due again when it is.
+        self.store.commit(commit).await?;
+        self.notify.publish(id);
+        Ok(())
+    }
+}
+
+/// Retention is over: nothing remains.
+fn erase(stored: &Stored, record: &Record, events: Vec<Vec<u8>>) -> Commit {
+    let filing = &record.filing;
+    let release = [Some(filing.binding), filing.idempotency.map(|key| key.slot), filing.attempt];
+    let was_live = record.elicitation.state().name().is_live();
+    Commit {
+        id: stored.id,
+        expect: Expect::Version(stored.version),
+        write: Write::Erase {
+            release: release.into_iter().flatten().collect(),
+            leave: if was_live { filing.quotas.to_vec() } else { Vec::new() },
+        },
+        events,
+    }
+}
+
+fn postpone(stored: Stored, due: crate::domain::Timestamp) -> Commit {
+    Commit {
+        id: stored.id,
+        expect: Expect::Version(stored.version),
+        write: Write::Record {
+            record: stored.record,
+            due,
+            outcome: Outcome::Keep,
+            take: Vec::new(),
+            release: Vec::new(),
+            join: Vec::new(),
+            leave: Vec::new(),
+        },
+        events: Vec::new(),
+    }
+}

@@ -1,0 +1,124 @@
+//! A link is opened: which client asks, who is at the browser, and is it the person it was made for?
+//!
+//! Until that is known nothing but the client leaves this file: [`Arrival`] carries the elicitation only for
+//! the verified subject, as a [`Guest`]. Every page and every form begins here.
+
+use std::sync::Arc;
+
+use super::record::Record;
+use super::step::{Decision, Needs};
+use super::{Client, Error, Gate};
+use crate::domain::{Actor, Elicitation, ElicitationId, Refusal, Theirs};
+use crate::identity::{Browser, Identified, Nobody, Person};
+
+/// Who came by a link.
+pub enum Arrival {
+    /// The person it was made for.
+    Guest(Box<Guest>),
+    /// Somebody else, verified.
+    WrongPerson {
+        /// Who asks.
+        client: Arc<Client>,
+        /// What the verified person is called.
+        name: String,
+    },
+    /// Nobody that the identity source could verify.
+    Nobody {
+        /// Who asks.
+        client: Arc<Client>,
+    },
+}
+
+/// The verified subject at the browser, with their elicitation. Made here only.
+pub struct Guest {
+    client: Arc<Client>,
+    person: Person,
+    elicitation: Theirs,
+}
+
+impl Guest {
+    /// Who asks.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Who is signed in.
+    #[must_use]
+    pub const fn person(&self) -> &Person {
+        &self.person
+    }
+
+    /// The elicitation, as it was when the person arrived.
+    #[must_use]
+    pub const fn elicitation(&self) -> &Elicitation {
+        self.elicitation.elicitation()
+    }
+
+    /// The elicitation, with what only its person may do.
+    #[must_use]
+    pub const fn theirs(&self) -> &Theirs {
+        &self.elicitation
+    }
+
+    pub(super) const fn id(&self) -> ElicitationId {
+        self.elicitation().id()
+    }
+
+    /// The elicitation of a step, in this person's hands.
+    pub(super) fn take(&self, elicitation: Elicitation) -> Result<Theirs, Refusal> {
+        elicitation.opened_by(&self.person.subject)
+    }
+}
+
+impl Gate {
+    /// Finds out who came by the link of elicitation `id`. A wrong or refused person is put on the audit trail;
+    /// the elicitation is untouched.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Unavailable`] also if the identity source cannot work now.
+    pub async fn arrive(&self, id: ElicitationId, browser: &Browser<'_>) -> Result<Arrival, Error> {
+        let stored = self.store.load(id).await?.ok_or(Error::NotFound)?;
+        let Record { elicitation, .. } = self.open_stored(&stored)?;
+        let elicitation = elicitation.settle(self.now());
+        let client = self.clients.find(&elicitation.terms().client).ok_or(Error::NotFound)?;
+        let client = Arc::clone(client);
+        let person = match client.identity.identify(browser).await {
+            Identified::Person(person) => person,
+            Identified::Nobody(Nobody::Absent) => return Ok(Arrival::Nobody { client }),
+            Identified::Nobody(Nobody::Refused(reason)) => {
+                self.note_refusal(&elicitation, Actor::Visitor, reason.code()).await?;
+                return Ok(Arrival::Nobody { client });
+            }
+            Identified::Unavailable => {
+                return Err(Error::Unavailable("an identity source cannot verify anybody now".to_owned()));
+            }
+        };
+        match elicitation.clone().opened_by(&person.subject) {
+            Ok(elicitation) => Ok(Arrival::Guest(Box::new(Guest { client, person, elicitation }))),
+            Err(refusal) => {
+                self.note_refusal(&elicitation, Actor::Visitor, refusal.code()).await?;
+                Ok(Arrival::WrongPerson { client, name: person.name })
+            }
+        }
+    }
+
+    /// Notes that the person sees the page. Only the first time changes anything.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Unavailable`].
+    pub async fn note_opened(&self, guest: &Guest) -> Result<(), Error> {
+        if guest.elicitation().opened_at().is_some() || !guest.elicitation().state().name().is_live() {
+            return Ok(());
+        }
+        self.step(guest.id(), Actor::Person, Needs::Record, |found| {
+            let before = found.elicitation.opened_at();
+            let opened = guest.take(found.elicitation)?.open(found.now).into_inner();
+            if opened.opened_at() == before {
+                return Ok(Decision::Stay(()));
+            }
+            Ok(Decision::change(opened, ()))
+        })
+        .await
+    }
+}

@@ -1,0 +1,53 @@
+//! The handler looks at an elicitation, and may wait until the person is done with it.
+//!
+//! A waiting poll holds no store connection and asks nothing while it waits: it subscribes, reads, and sleeps
+//! until word of a change, the deadline, its own limit, or shutdown.
+
+use std::time::Duration;
+
+use super::{Client, Error, Gate};
+use crate::domain::{Elicitation, ElicitationId};
+
+/// The longest wait that is granted.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(50);
+
+impl Gate {
+    /// The elicitation, once it is no longer pending or in progress, or after `wait`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] also for another client's; [`Error::Unavailable`].
+    pub async fn poll(
+        &self,
+        client: &Client,
+        id: ElicitationId,
+        wait: Duration,
+    ) -> Result<Elicitation, Error> {
+        let until = self.now() + wait.min(LONGEST_WAIT);
+        // Only for what exists and is theirs is anything registered.
+        let mut elicitation = self.read(client, id).await?;
+        if wait.is_zero() || !elicitation.state().name().is_live() {
+            return Ok(elicitation);
+        }
+        let mut subscription = self.notify.subscribe(id);
+        loop {
+            elicitation = self.read(client, id).await?;
+            let now = self.now();
+            if !elicitation.state().name().is_live() || now >= until || self.shutdown.is_cancelled() {
+                return Ok(elicitation);
+            }
+            // A millisecond more, since the deadline has passed only when the clock has reached it.
+            let sleep = now.until(until.min(elicitation.expires_at())) + Duration::from_millis(1);
+            tokio::select! {
+                () = subscription.changed() => {}
+                () = tokio::time::sleep(sleep) => {}
+                () = self.shutdown.cancelled() => {}
+            }
+        }
+    }
+
+    async fn read(&self, client: &Client, id: ElicitationId) -> Result<Elicitation, Error> {
+        let stored = self.store.load(id).await?.ok_or(Error::NotFound)?;
+        let elicitation = self.open_stored(&stored)?.elicitation.settle(self.now());
+        if elicitation.terms().client == client.id { Ok(elicitation) } else { Err(Error::NotFound) }
+    }
+}

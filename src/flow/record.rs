@@ -1,0 +1,79 @@
+//! How an elicitation lies in the store: sealed whole, with the tags it is filed under.
+//!
+//! The sealed bytes are two parts: the owner (client and kind) and the record, which opens only for that owner.
+
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::{Error, Gate};
+use crate::domain::{ClientId, Elicitation, ElicitationId, Kind, Tag};
+use crate::store::Stored;
+use crate::vault::{OpenError, Place, Ring};
+
+/// What is sealed for one elicitation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub elicitation: Elicitation,
+    pub filing: Filing,
+}
+
+/// Where the store files it. Kept with the record, since a tag cannot be made again once its key is gone.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Filing {
+    /// Leads to it while it is live or completed.
+    pub binding: Tag,
+    /// Leads to it as long as it is kept.
+    pub idempotency: Option<Idempotency>,
+    /// Leads to it while its claim may be repeated.
+    pub attempt: Option<Tag>,
+    /// Counts it while it is live.
+    pub quotas: [Tag; 2],
+}
+
+/// The caller's key for an issue, and what was issued with it.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Idempotency {
+    pub slot: Tag,
+    pub fingerprint: [u8; 32],
+}
+
+#[derive(Serialize, Deserialize)]
+struct Owner {
+    client: ClientId,
+    kind: Kind,
+}
+
+impl Record {
+    pub(super) fn seal(&self, ring: &Ring) -> Result<Vec<u8>, Error> {
+        let terms = self.elicitation.terms();
+        let (id, kind) = (terms.id, terms.kind());
+        let owner = to_json(&Owner { client: terms.client.clone(), kind })?;
+        let owner = ring.seal(Place::Owner(id), &owner)?;
+        let record = ring.seal(Place::Record(id, &terms.client, kind), &to_json(self)?)?;
+        let length = u16::try_from(owner.len()).map_err(|_| OpenError::Broken)?;
+        Ok([length.to_be_bytes().as_slice(), &owner, &record].concat())
+    }
+
+    pub(super) fn open(ring: &Ring, id: ElicitationId, sealed: &[u8]) -> Result<Self, Error> {
+        let (length, rest) = sealed.split_first_chunk::<2>().ok_or(OpenError::Broken)?;
+        let length = usize::from(u16::from_be_bytes(*length));
+        let (owner, record) = rest.split_at_checked(length).ok_or(OpenError::Broken)?;
+        let owner: Owner = from_json(&ring.open(Place::Owner(id), owner)?)?;
+        from_json(&ring.open(Place::Record(id, &owner.client, owner.kind), record)?)
+    }
+}
+
+impl Gate {
+    /// Opens what the store returned.
+    pub(super) fn open_stored(&self, stored: &Stored) -> Result<Record, Error> {
+        Record::open(&self.ring, stored.id, &stored.record)
+    }
+}
+
+fn to_json(value: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, Error> {
+    serde_json::to_vec(value).map(Zeroizing::new).map_err(|_| OpenError::Broken.into())
+}
+
+fn from_json<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(bytes).map_err(|_| OpenError::Broken.into())
+}

@@ -1,0 +1,225 @@
+//! One call for one round of a tool call: find or issue, wait, claim.
+//!
+//! MCP clients retry at once, give up after a fixed number of calls, and prompt the person again whenever the
+//! URL is sent again. So a first call answers at once with the URL; a retry waits here and is then answered
+//! without the URL; and before the calls are used up the answer is [`Round::Unfinished`].
+
+use std::time::Duration;
+
+use super::issue::{Ask, Insertion};
+use super::{Client, Error, Gate};
+use crate::domain::{Attempt, Binding, Elicitation, ElicitationId, Outcome, Refusal, State, StateName};
+use crate::vault::Lookup;
+
+/// One round, as the handler describes it.
+#[derive(Debug)]
+pub struct RoundCall {
+    /// What is needed.
+    pub ask: Ask,
+    /// Whether the MCP client declared that it can open URLs.
+    pub url_mode: bool,
+    /// How the MCP client's retry carries on: by an echoed request state, or not at all.
+    pub echoes_state: bool,
+    /// How long a retry may wait here.
+    pub wait: Duration,
+    /// The handler's own name for this claim, if it wants to survive a lost answer.
+    pub attempt: Option<String>,
+    /// What the MCP client echoed.
+    pub request_state: Option<String>,
+    /// What the MCP client said of the person's reaction to the URL.
+    pub action: Option<Action>,
+}
+
+/// The MCP client's answer to a request to open a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// The person agreed to open it, no more.
+    Accept,
+    /// The person said no.
+    Decline,
+    /// The person dismissed it.
+    Cancel,
+}
+
+/// What a round came to.
+#[derive(Debug)]
+pub enum Round {
+    /// The person has not finished.
+    InputRequired {
+        /// The elicitation, with its message.
+        elicitation: Box<Elicitation>,
+        /// For the next round.
+        request_state: String,
+        /// Whether the MCP client is to show the URL: only once while it is pending.
+        prompt: bool,
+    },
+    /// Finished, and claimed by this call.
+    Completed {
+        /// Which one.
+        id: ElicitationId,
+        /// What the person produced.
+        outcome: Outcome,
+        /// Whether the same attempt had it before.
+        replay: bool,
+    },
+    /// Ended without an outcome.
+    Ended {
+        /// Which one.
+        id: ElicitationId,
+        /// How.
+        state: StateName,
+    },
+    /// Finished, but claimed by another attempt.
+    Consumed {
+        /// Which one.
+        id: ElicitationId,
+    },
+    /// Still pending, and the MCP client would give up soon.
+    Unfinished {
+        /// Which one.
+        id: ElicitationId,
+    },
+    /// The MCP client cannot open URLs. Nothing was created.
+    Unsupported,
+}
+
+/// How the call came to its elicitation.
+struct Entry {
+    id: ElicitationId,
+    /// The number of the answer that this call gives, from 1.
+    round: u8,
+    /// Whether the MCP client has been shown the URL, so that this call may wait.
+    prompted: bool,
+}
+
+/// How often a search by binding is repeated when others create and end at the same time.
+const TRIES: usize = 8;
+
+impl Gate {
+    /// Takes part in one round.
+    ///
+    /// # Errors
+    /// [`Error::RequestStateInvalid`] and all of [`Gate::issue`] and [`Gate::claim`] except refusals that are
+    /// outcomes here.
+    pub async fn round(&self, client: &Client, call: RoundCall) -> Result<Round, Error> {
+        if !call.url_mode {
+            return Ok(Round::Unsupported);
+        }
+        let ask = &call.ask;
+        let binding = client.binding(ask.subject.clone(), ask.operation.digest, ask.request.kind())?;
+        let entry = match &call.request_state {
+            Some(text) => self.resume(text, &binding)?,
+            None => self.enter(&binding, &call).await?,
+        };
+        let elicitation = match call.action {
+            Some(Action::Decline) => self.end_from_client(client, entry.id, Self::decline_by_client).await?,
+            Some(Action::Cancel) => self.end_from_client(client, entry.id, Self::cancel_by_client).await?,
+            Some(Action::Accept) | None => {
+                let wait = if entry.prompted { call.wait } else { Duration::ZERO };
+                self.poll(client, entry.id, wait).await.map_err(|error| match error {
+                    // Erased after retention: its request state is worth nothing now.
+                    Error::NotFound => Error::RequestStateInvalid,
+                    other => other,
+                })?
+            }
+        };
+        let id = entry.id;
+        match elicitation.state() {
+            State::Pending | State::InProgress { .. } => {
+                if entry.prompted && entry.round >= client.round_budget {
+                    return Ok(Round::Unfinished { id });
+                }
+                let request_state = self.request_state(&elicitation, entry.round)?;
+                let prompt = !entry.prompted || !call.echoes_state;
+                Ok(Round::InputRequired { elicitation: Box::new(elicitation), request_state, prompt })
+            }
+            State::Completed { .. } | State::Claimed { .. } => {
+                match self.claim_for(client, id, &binding, call.attempt.as_deref()).await {
+                    Ok(claimed) => {
+                        Ok(Round::Completed { id, outcome: claimed.outcome, replay: claimed.replay })
+                    }
+                    Err(Error::Refused(Refusal::AlreadyClaimed)) => Ok(Round::Consumed { id }),
+                    Err(Error::Refused(Refusal::Ended(state))) => Ok(Round::Ended { id, state }),
+                    Err(error) => Err(error),
+                }
+            }
+            ended => Ok(Round::Ended { id, state: ended.name() }),
+        }
+    }
+
+    fn resume(&self, request_state: &str, binding: &Binding) -> Result<Entry, Error> {
+        let state = self
+            .ring
+            .open_request_state(request_state, binding, self.now())
+            .ok_or(Error::RequestStateInvalid)?;
+        Ok(Entry { id: state.id, round: state.round.saturating_add(1), prompted: true })
+    }
+
+    /// Finds the elicitation that a call without request state is about, or issues one.
+    async fn enter(&self, binding: &Binding, call: &RoundCall) -> Result<Entry, Error> {
+        if let Some(name) = &call.attempt
+            && let Some(id) = self.claimed_before(binding, &Attempt::named(name)).await?
+        {
+            return Ok(Entry { id, round: 1, prompted: true });
+        }
+        for _ in 0..TRIES {
+            // The slot of the newest key is checked by the insertion itself.
+            let mut found = None;
+            for tag in self.ring.tags(Lookup::Binding(binding)).skip(1) {
+                found = found.or(self.store.find(tag).await?.map(|stored| stored.id));
+            }
+            let id = match found {
+                Some(id) => id,
+                None => match self.insert(binding, &call.ask, None, true).await? {
+                    Insertion::New(elicitation) => {
+                        return Ok(Entry { id: elicitation.id(), round: 1, prompted: false });
+                    }
+                    Insertion::Exists(id) => id,
+                },
+            };
+            if self.is_open(id).await? {
+                return Ok(Entry { id, round: 1, prompted: !call.echoes_state });
+            }
+            // Its time has passed, but nobody has said so yet: free the slot.
+            self.expire(id).await?;
+        }
+        Err(Error::Unavailable("a binding is contended".to_owned()))
+    }
+
+    async fn claimed_before(
+        &self,
+        binding: &Binding,
+        attempt: &Attempt,
+    ) -> Result<Option<ElicitationId>, Error> {
+        for tag in self.ring.tags(Lookup::Attempt(binding, attempt.as_bytes())) {
+            if let Some(stored) = self.store.find(tag).await? {
+                let elicitation = self.open_stored(&stored)?.elicitation;
+                return Ok(elicitation.holds_outcome(self.now()).then_some(stored.id));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn is_open(&self, id: ElicitationId) -> Result<bool, Error> {
+        let Some(stored) = self.store.load(id).await? else { return Ok(false) };
+        let elicitation = self.open_stored(&stored)?.elicitation.settle(self.now());
+        Ok(!elicitation.state().name().is_terminal())
+    }
+
+    /// The MCP client said no. If the person was faster, what they did stands.
+    async fn end_from_client<'a, F>(
+        &'a self,
+        client: &'a Client,
+        id: ElicitationId,
+        end: impl FnOnce(&'a Self, &'a Client, ElicitationId) -> F,
+    ) -> Result<Elicitation, Error>
+    where
+        F: Future<Output = Result<Elicitation, Error>>,
+    {
+        match end(self, client, id).await {
+            Err(Error::Refused(_)) => self.poll(client, id, Duration::ZERO).await,
+            Err(Error::NotFound) => Err(Error::RequestStateInvalid),
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! One step of an elicitation: load, transition, commit if the version is still the one that was loaded; on a
+//! conflict load again, a bounded number of times.
+//!
+//! What a commit does besides replacing the record (outcome, slots, quotas, deadline, audit) follows from the
+//! state before and the state after, here and nowhere else. A refused step is put on the audit trail.
+
+use super::record::Record;
+use super::{Error, Gate};
+use crate::domain::{Actor, Elicitation, ElicitationId, Event, Happening, Outcome, Tag, Timestamp, What};
+use crate::store::{Commit, Committed, Expect, Outcome as StoredOutcome, Slot, Stored, Write};
+
+/// How often a step is tried against others that change the same elicitation.
+const TRIES: usize = 16;
+
+/// An elicitation as a step finds it: time has been applied to it.
+pub(super) struct Found {
+    pub elicitation: Elicitation,
+    /// Its outcome, if the step asked for it and there is one.
+    pub outcome: Option<Outcome>,
+    pub now: Timestamp,
+}
+
+/// What a step decided.
+pub(super) enum Decision<T> {
+    /// Nothing changes.
+    Stay(T),
+    /// The elicitation changes, and this is the answer once that is committed.
+    Change(Box<Change>, T),
+}
+
+/// What an elicitation becomes, and what comes with it.
+pub(super) struct Change {
+    pub elicitation: Elicitation,
+    /// The outcome that the person produced in this step.
+    pub outcome: Option<Outcome>,
+    /// A slot by which a repeated claim finds the elicitation.
+    pub attempt: Option<Tag>,
+    /// In an operator's words, why.
+    pub reason: Option<String>,
+}
+
+impl From<Elicitation> for Change {
+    fn from(elicitation: Elicitation) -> Self {
+        Self { elicitation, outcome: None, attempt: None, reason: None }
+    }
+}
+
+impl<T> Decision<T> {
+    /// The elicitation becomes what `change` says.
+    pub(super) fn change(change: impl Into<Change>, answer: T) -> Self {
+        Self::Change(Box::new(change.into()), answer)
+    }
+}
+
+/// Whether a step needs the outcome.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    Record,
+    Outcome,
+}
+
+impl Gate {
+    /// Takes one step of elicitation `id` in the name of `actor`.
+    pub(super) async fn step<T>(
+        &self,
+        id: ElicitationId,
+        actor: Actor,
+        needs: Needs,
+        mut decide: impl FnMut(Found) -> Result<Decision<T>, Error>,
+    ) -> Result<T, Error> {
+        for _ in 0..TRIES {
+            let stored = self.store.load(id).await?.ok_or(Error::NotFound)?;
+            let record = self.open_stored(&stored)?;
+            let now = self.now();
+            let elicitation = record.elicitation.clone().settle(now);
+            let outcome = match needs {
+                Needs::Outcome if elicitation.holds_outcome(now) => self.load_outcome(&elicitation).await?,
+                _ => None,
+            };
+            let (change, answer) = match decide(Found { elicitation, outcome, now }) {
+                Ok(Decision::Stay(answer)) => return Ok(answer),
+                Ok(Decision::Change(change, answer)) => (change, answer),
+                Err(Error::Refused(refusal)) => {
+                    self.note_refusal(&record.elicitation.settle(now), actor, refusal.code()).await?;
+                    return Err(refusal.into());
+                }
+                Err(error) => return Err(error),
+            };
+            let commit = self.prepare(&stored, record, *change, &actor, now)?;
+            if self.store.commit(commit).await? == Committed::Done {
+                self.notify.publish(id);
+                return Ok(answer);
+            }
+        }
+        Err(Error::Unavailable("an elicitation is changed too often at once".to_owned()))
+    }
+
+    /// The commit that brings a stored record to its next state.
+    pub(super) fn prepare(
+        &self,
+        stored: &Stored,
+        before: Record,
+        change: Change,
+        actor: &Actor,
+        now: Timestamp,
+    ) -> Result<Commit, Error> {
+        let Change { elicitation: mut after, outcome, attempt, reason } = change;
+        let was_live = before.elicitation.state().name().is_live();
+        let mut filing = before.filing;
+        let (kind, state) = (after.terms().kind(), after.state().name());
+        let events = self.seal_events(&mut after, actor, reason.as_deref(), now)?;
+
+        let mut release = Vec::new();
+        if state.is_terminal() {
+            release.push(filing.binding);
+        }
+        let outcome = match outcome {
+            Some(outcome) => {
+                let terms = after.terms();
+                StoredOutcome::Put(self.ring.seal_outcome(terms.id, &terms.client, kind, &outcome)?)
+            }
+            None if after.holds_outcome(now) => StoredOutcome::Keep,
+            None => {
+                release.extend(filing.attempt.take());
+                StoredOutcome::Erase
+            }
+        };
+        filing.attempt = filing.attempt.or(attempt);
+        let take = attempt.map(|tag| Slot { tag, required: false }).into_iter().collect();
+        let leave = if was_live && !state.is_live() { filing.quotas.to_vec() } else { Vec::new() };
+        let due = after.due(now, &self.spans);
+        let record = Record { elicitation: after, filing }.seal(&self.ring)?;
+        Ok(Commit {
+            id: stored.id,
+            expect: Expect::Version(stored.version),
+            write: Write::Record { record, due, outcome, take, release, join: Vec::new(), leave },
+            events,
+        })
+    }
+
+    /// Seals one audit event for each thing that the transitions did.
+    pub(super) fn seal_events(
+        &self,
+        elicitation: &mut Elicitation,
+        actor: &Actor,
+        reason: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        let happened = elicitation.take_happened();
+        happened
+            .into_iter()
+            .map(|happening| {
+                // Time passes by itself, whoever finds out.
+                let actor = if happening.what == What::Expired { &Actor::Clock } else { actor };
+                self.seal_event(&event(elicitation, happening, actor.clone(), reason, now))
+            })
+            .collect()
+    }
+
+    /// Puts a refused step on the audit trail. If that fails, so does the answer.
+    pub(super) async fn note_refusal(
+        &self,
+        elicitation: &Elicitation,
+        actor: Actor,
+        reason: &str,
+    ) -> Result<(), Error> {
+        let name = elicitation.state().name();
+        let happening = Happening { what: What::Refused, from: Some(name), to: name };
+        let sealed = self.seal_event(&event(elicitation, happening, actor, Some(reason), self.now()))?;
+        Ok(self.store.append(vec![sealed]).await?)
+    }
+
+    async fn load_outcome(&self, elicitation: &Elicitation) -> Result<Option<Outcome>, Error> {
+        let terms = elicitation.terms();
+        let Some(sealed) = self.store.outcome(terms.id).await? else { return Ok(None) };
+        Ok(Some(self.ring.open_outcome(terms.id, &terms.client, terms.kind(), &sealed)?))
+    }
+}
+
+fn event(
+    elicitation: &Elicitation,
+    happening: Happening,
+    actor: Actor,
+    reason: Option<&str>,
+    now: Timestamp,
+) -> Event {
+    let terms = elicitation.terms();
+    Event {
+        at: now,
+        what: happening.what,
+        elicitation: terms.id,
+        client: terms.client.clone(),
+        kind: terms.kind(),
+        actor,
+        from: happening.from,
+        to: happening.to,
+        reason: reason.map(str::to_owned),
+    }
+}

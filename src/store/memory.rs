@@ -1,0 +1,159 @@
+//! A store in memory, for tests: the same rules, nothing durable.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use super::{Commit, Committed, Entry, Expect, Outcome, Store, Stored, Tag, Unavailable, Write, entry_hash};
+use crate::domain::{ElicitationId, Timestamp};
+
+/// A store in memory.
+#[derive(Default)]
+pub struct Memory(Mutex<Tables>);
+
+#[derive(Default)]
+struct Tables {
+    records: BTreeMap<ElicitationId, Row>,
+    outcomes: HashMap<ElicitationId, Vec<u8>>,
+    slots: HashMap<Tag, ElicitationId>,
+    counts: HashMap<Tag, u64>,
+    trail: Vec<Entry>,
+}
+
+struct Row {
+    version: u64,
+    due: Timestamp,
+    record: Vec<u8>,
+}
+
+impl Memory {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tables {
+    fn stored(&self, id: ElicitationId) -> Option<Stored> {
+        let row = self.records.get(&id)?;
+        Some(Stored { id, version: row.version, record: row.record.clone() })
+    }
+
+    fn commit(&mut self, commit: Commit) -> Committed {
+        let Commit { id, expect, write, events } = commit;
+        let version = self.records.get(&id).map(|row| row.version);
+        match (expect, version) {
+            (Expect::Absent, None) => {}
+            (Expect::Version(expected), Some(found)) if expected == found => {}
+            _ => return Committed::Conflict,
+        }
+        match write {
+            Write::Record { record, due, outcome, take, release, join, leave } => {
+                let holder = |tag| self.slots.get(&tag).copied().filter(|holder| *holder != id);
+                if let Some(holder) =
+                    take.iter().filter(|slot| slot.required).find_map(|slot| holder(slot.tag))
+                {
+                    return Committed::Taken(holder);
+                }
+                let count = |tag| self.counts.get(&tag).copied().unwrap_or(0);
+                if let Some(full) = join.iter().find(|quota| count(quota.tag) >= quota.limit) {
+                    return Committed::Full(full.tag);
+                }
+                self.release(id, &release, &leave);
+                for slot in take {
+                    self.slots.entry(slot.tag).or_insert(id);
+                }
+                for quota in join {
+                    *self.counts.entry(quota.tag).or_default() += 1;
+                }
+                match outcome {
+                    Outcome::Keep => {}
+                    Outcome::Put(sealed) => drop(self.outcomes.insert(id, sealed)),
+                    Outcome::Erase => drop(self.outcomes.remove(&id)),
+                }
+                self.records.insert(id, Row { version: version.unwrap_or(0) + 1, due, record });
+            }
+            Write::Erase { release, leave } => {
+                self.release(id, &release, &leave);
+                self.outcomes.remove(&id);
+                self.records.remove(&id);
+            }
+        }
+        self.append(events);
+        Committed::Done
+    }
+
+    fn release(&mut self, id: ElicitationId, slots: &[Tag], quotas: &[Tag]) {
+        self.slots.retain(|tag, holder| *holder != id || !slots.contains(tag));
+        for tag in quotas {
+            let left = self.counts.get(tag).copied().unwrap_or(0).saturating_sub(1);
+            if left == 0 {
+                self.counts.remove(tag);
+            } else {
+                self.counts.insert(*tag, left);
+            }
+        }
+    }
+
+    fn append(&mut self, events: Vec<Vec<u8>>) {
+        for event in events {
+            let previous = self.trail.last().map_or([0; 32], |entry| entry.hash);
+            let number = self.trail.len() as u64 + 1;
+            let hash = entry_hash(&previous, number, &event);
+            self.trail.push(Entry { number, event, hash });
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Memory {
+    async fn load(&self, id: ElicitationId) -> Result<Option<Stored>, Unavailable> {
+        Ok(self.tables().stored(id))
+    }
+
+    async fn find(&self, slot: Tag) -> Result<Option<Stored>, Unavailable> {
+        let tables = self.tables();
+        Ok(tables.slots.get(&slot).and_then(|id| tables.stored(*id)))
+    }
+
+    async fn outcome(&self, id: ElicitationId) -> Result<Option<Vec<u8>>, Unavailable> {
+        Ok(self.tables().outcomes.get(&id).cloned())
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
+        Ok(self.tables().commit(commit))
+    }
+
+    async fn append(&self, events: Vec<Vec<u8>>) -> Result<(), Unavailable> {
+        self.tables().append(events);
+        Ok(())
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Stored>, Unavailable> {
+        let tables = self.tables();
+        let mut due: Vec<_> =
+            tables.records.iter().filter(|(_, row)| row.due <= now).map(|(id, row)| (row.due, *id)).collect();
+        due.sort_unstable();
+        Ok(due.into_iter().take(limit).filter_map(|(_, id)| tables.stored(id)).collect())
+    }
+
+    async fn scan(&self, after: Option<ElicitationId>, limit: usize) -> Result<Vec<Stored>, Unavailable> {
+        let tables = self.tables();
+        let ids = tables.records.keys().filter(|id| after.is_none_or(|after| **id > after));
+        Ok(ids.take(limit).filter_map(|id| tables.stored(*id)).collect())
+    }
+
+    async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
+        Ok(self.tables().trail.iter().filter(|entry| entry.number > after).take(limit).cloned().collect())
+    }
+
+    async fn ping(&self) -> Result<(), Unavailable> {
+        Ok(())
+    }
+}

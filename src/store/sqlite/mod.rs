@@ -1,0 +1,137 @@
+//! The embedded store: SQLite in WAL mode, every commit on disk before it is answered.
+//!
+//! One thread writes and commits together what has queued up (`writer`); a few threads read beside it
+//! (`reader`). Callers wait on channels, so no worker of the service is ever blocked.
+
+mod reader;
+mod schema;
+mod writer;
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use crossbeam_channel::Sender;
+use tokio::sync::oneshot;
+
+pub use schema::OpenError;
+
+use super::{Commit, Committed, Entry, Store, Stored, Tag, Unavailable};
+use crate::domain::{ElicitationId, Timestamp};
+use reader::Read;
+use writer::Job;
+
+/// The embedded store.
+pub struct Sqlite {
+    // Dropped in this order: readers end, the writer ends, and only then may another process open the file.
+    reads: Option<Sender<Read>>,
+    jobs: Option<Sender<Job>>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+    _lock: Option<schema::Lock>,
+}
+
+/// How many threads read.
+const READERS: usize = 2;
+
+impl Sqlite {
+    /// Opens the database at `path` for this process alone; makes it if it is missing.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let lock = schema::lock(path)?;
+        let (jobs, thread) = writer::start(schema::writer(path)?);
+        let mut store = Self { reads: None, jobs: Some(jobs), threads: vec![thread], _lock: Some(lock) };
+        store.start_readers(path)?;
+        Ok(store)
+    }
+
+    /// Opens the database at `path` to read, also while another process has it open. Every write is refused.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_read_only(path: &Path) -> Result<Self, OpenError> {
+        let mut store = Self { reads: None, jobs: None, threads: Vec::new(), _lock: None };
+        store.start_readers(path)?;
+        Ok(store)
+    }
+
+    fn start_readers(&mut self, path: &Path) -> Result<(), OpenError> {
+        let (reads, queue) = crossbeam_channel::unbounded();
+        for _ in 0..READERS {
+            self.threads.push(reader::start(schema::reader(path)?, queue.clone()));
+        }
+        self.reads = Some(reads);
+        Ok(())
+    }
+
+    async fn read<T>(&self, read: impl FnOnce(reader::Reply<T>) -> Read) -> Result<T, Unavailable> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.reads.as_ref().is_some_and(|reads| reads.send(read(reply)).is_ok());
+        if !sent {
+            return Err(gone());
+        }
+        answer.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    async fn write<T>(&self, job: impl FnOnce(writer::Reply<T>) -> Job) -> Result<T, Unavailable> {
+        let jobs = self.jobs.as_ref().ok_or_else(|| Unavailable("it was opened to read only".to_owned()))?;
+        let (reply, answer) = oneshot::channel();
+        if jobs.send(job(reply)).is_err() {
+            return Err(gone());
+        }
+        answer.await.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        self.reads = None;
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn gone() -> Unavailable {
+    Unavailable("its thread has ended".to_owned())
+}
+
+#[async_trait]
+impl Store for Sqlite {
+    async fn load(&self, id: ElicitationId) -> Result<Option<Stored>, Unavailable> {
+        self.read(|reply| Read::Load(id, reply)).await
+    }
+
+    async fn find(&self, slot: Tag) -> Result<Option<Stored>, Unavailable> {
+        self.read(|reply| Read::Find(slot, reply)).await
+    }
+
+    async fn outcome(&self, id: ElicitationId) -> Result<Option<Vec<u8>>, Unavailable> {
+        self.read(|reply| Read::Outcome(id, reply)).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
+        self.write(|reply| Job::Commit(Box::new(commit), reply)).await
+    }
+
+    async fn append(&self, events: Vec<Vec<u8>>) -> Result<(), Unavailable> {
+        self.write(|reply| Job::Append(events, reply)).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Stored>, Unavailable> {
+        self.read(|reply| Read::Due(now, limit, reply)).await
+    }
+
+    async fn scan(&self, after: Option<ElicitationId>, limit: usize) -> Result<Vec<Stored>, Unavailable> {
+        self.read(|reply| Read::Scan(after, limit, reply)).await
+    }
+
+    async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
+        self.read(|reply| Read::Entries(after, limit, reply)).await
+    }
+
+    async fn ping(&self) -> Result<(), Unavailable> {
+        self.write(Job::Ping).await
+    }
+}

@@ -1,0 +1,273 @@
+//! The thread that writes. It takes what has queued up and commits it together: one flush to disk serves
+//! everybody who waited.
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use tokio::sync::oneshot;
+
+use crate::domain::ElicitationId;
+use crate::store::{Commit, Committed, Expect, Outcome, Quota, Slot, Tag, Unavailable, Write, entry_hash};
+
+pub(super) type Reply<T> = oneshot::Sender<Result<T, Unavailable>>;
+
+/// One thing to write.
+pub(super) enum Job {
+    Commit(Box<Commit>, Reply<Committed>),
+    Append(Vec<Vec<u8>>, Reply<()>),
+    Ping(Reply<()>),
+}
+
+/// How many jobs one transaction holds at most.
+const BATCH: usize = 512;
+/// How long nothing must have come before erased bytes are also removed from the write-ahead log.
+const IDLE: Duration = Duration::from_millis(200);
+/// After so many erasures they are removed even if it is busy.
+const ERASURES: usize = 2000;
+
+/// Starts the thread; it ends when all senders are gone and everything queued is done.
+pub(super) fn start(connection: Connection) -> (Sender<Job>, JoinHandle<()>) {
+    let (sender, queue) = crossbeam_channel::unbounded();
+    let thread = std::thread::spawn(move || Writer { connection, erased: 0 }.run(&queue));
+    (sender, thread)
+}
+
+struct Writer {
+    connection: Connection,
+    /// Erasures whose bytes may still stand in the write-ahead log.
+    erased: usize,
+}
+
+/// An answer that waits for the transaction to be durable.
+enum Answer {
+    Committed(Reply<Committed>, Committed),
+    Done(Reply<()>),
+}
+
+impl Writer {
+    fn run(mut self, queue: &Receiver<Job>) {
+        loop {
+            let first = if self.erased == 0 {
+                queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                queue.recv_timeout(IDLE)
+            };
+            match first {
+                Ok(first) => {
+                    let jobs = std::iter::once(first).chain(queue.try_iter()).take(BATCH).collect();
+                    self.batch(jobs);
+                    if self.erased > ERASURES {
+                        self.truncate_log();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => self.truncate_log(),
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.truncate_log();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Erased bytes are overwritten in the database, but the log keeps their old pages until it is truncated.
+    fn truncate_log(&mut self) {
+        let busy =
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        // A reader that is under way, or a full disk, puts it off to the next time.
+        if busy.is_ok_and(|busy| busy == 0) {
+            self.erased = 0;
+        }
+    }
+
+    fn batch(&mut self, jobs: Vec<Job>) {
+        let mut answers = Vec::with_capacity(jobs.len());
+        let mut waiting = jobs.into_iter();
+        let mut erased = 0;
+        let result = (|| {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for job in waiting.by_ref() {
+                answers.push(perform(&transaction, job, &mut erased)?);
+            }
+            transaction.commit()
+        })();
+        match result {
+            Ok(()) => {
+                self.erased += erased;
+                answers.into_iter().for_each(Answer::send);
+            }
+            // The whole transaction is undone, so nobody got anything.
+            Err(error) => {
+                let error = error.to_string();
+                tracing::error!(error, "the store could not commit");
+                for answer in answers {
+                    answer.fail(&error);
+                }
+                for job in waiting {
+                    job.fail(&error);
+                }
+            }
+        }
+    }
+}
+
+impl Answer {
+    fn send(self) {
+        // A caller that has gone away needs no answer.
+        match self {
+            Self::Committed(reply, committed) => drop(reply.send(Ok(committed))),
+            Self::Done(reply) => drop(reply.send(Ok(()))),
+        }
+    }
+
+    fn fail(self, error: &str) {
+        match self {
+            Self::Committed(reply, _) => drop(reply.send(Err(Unavailable(error.to_owned())))),
+            Self::Done(reply) => drop(reply.send(Err(Unavailable(error.to_owned())))),
+        }
+    }
+}
+
+impl Job {
+    fn fail(self, error: &str) {
+        match self {
+            Self::Commit(_, reply) => drop(reply.send(Err(Unavailable(error.to_owned())))),
+            Self::Append(_, reply) | Self::Ping(reply) => {
+                drop(reply.send(Err(Unavailable(error.to_owned()))));
+            }
+        }
+    }
+}
+
+/// Does one job within the transaction. If it fails, its caller learns it when its reply is dropped.
+fn perform(db: &Transaction<'_>, job: Job, erased: &mut usize) -> Result<Answer, rusqlite::Error> {
+    match job {
+        Job::Commit(job, reply) => Ok(Answer::Committed(reply, commit(db, *job, erased)?)),
+        Job::Append(events, reply) => {
+            append(db, events)?;
+            Ok(Answer::Done(reply))
+        }
+        Job::Ping(reply) => {
+            run(db, "INSERT INTO pings VALUES (1, 1) ON CONFLICT DO UPDATE SET count = count + 1", [])?;
+            Ok(Answer::Done(reply))
+        }
+    }
+}
+
+fn commit(db: &Transaction<'_>, commit: Commit, erased: &mut usize) -> Result<Committed, rusqlite::Error> {
+    let Commit { id, expect, write, events } = commit;
+    let key = id.as_bytes();
+    let version: Option<u64> = db
+        .prepare_cached("SELECT version FROM records WHERE id = ?1")?
+        .query_row([key], |row| row.get(0))
+        .optional()?;
+    match (expect, version) {
+        (Expect::Absent, None) => {}
+        (Expect::Version(expected), Some(found)) if expected == found => {}
+        _ => return Ok(Committed::Conflict),
+    }
+    match write {
+        Write::Record { record, due, outcome, take, release, join, leave } => {
+            if let Some(committed) = obstacle(db, id, &take, &join)? {
+                return Ok(committed);
+            }
+            free(db, id, &release, &leave)?;
+            for slot in take {
+                run(
+                    db,
+                    "INSERT INTO slots VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+                    params![slot.tag.0, key],
+                )?;
+            }
+            for quota in join {
+                let sql = "INSERT INTO counts VALUES (?1, 1) ON CONFLICT DO UPDATE SET count = count + 1";
+                run(db, sql, [quota.tag.0])?;
+            }
+            let next = version.unwrap_or(0) + 1;
+            let sql = "INSERT INTO records VALUES (?1, ?2, ?3, ?4)
+                       ON CONFLICT DO UPDATE SET version = ?2, due = ?3, record = ?4";
+            run(db, sql, params![key, next, due.millis(), record])?;
+            match outcome {
+                Outcome::Keep => {}
+                Outcome::Put(sealed) => {
+                    let sql = "INSERT INTO outcomes VALUES (?1, ?2) ON CONFLICT DO UPDATE SET sealed = ?2";
+                    run(db, sql, params![key, sealed])?;
+                }
+                Outcome::Erase => *erased += run(db, "DELETE FROM outcomes WHERE id = ?1", [key])?,
+            }
+        }
+        Write::Erase { release, leave } => {
+            free(db, id, &release, &leave)?;
+            *erased += run(db, "DELETE FROM outcomes WHERE id = ?1", [key])?;
+            *erased += run(db, "DELETE FROM records WHERE id = ?1", [key])?;
+        }
+    }
+    append(db, events)?;
+    Ok(Committed::Done)
+}
+
+/// What stands in the way of a commit. Looked for before anything is written.
+fn obstacle(
+    db: &Transaction<'_>,
+    id: ElicitationId,
+    take: &[Slot],
+    join: &[Quota],
+) -> Result<Option<Committed>, rusqlite::Error> {
+    for slot in take.iter().filter(|slot| slot.required) {
+        let holder: Option<[u8; 16]> = db
+            .prepare_cached("SELECT id FROM slots WHERE tag = ?1")?
+            .query_row([slot.tag.0], |row| row.get(0))
+            .optional()?;
+        if let Some(holder) = holder.map(ElicitationId::from_bytes).filter(|holder| *holder != id) {
+            return Ok(Some(Committed::Taken(holder)));
+        }
+    }
+    for quota in join {
+        let count: Option<u64> = db
+            .prepare_cached("SELECT count FROM counts WHERE tag = ?1")?
+            .query_row([quota.tag.0], |row| row.get(0))
+            .optional()?;
+        if count.unwrap_or(0) >= quota.limit {
+            return Ok(Some(Committed::Full(quota.tag)));
+        }
+    }
+    Ok(None)
+}
+
+fn free(
+    db: &Transaction<'_>,
+    id: ElicitationId,
+    slots: &[Tag],
+    quotas: &[Tag],
+) -> Result<(), rusqlite::Error> {
+    for tag in slots {
+        run(db, "DELETE FROM slots WHERE tag = ?1 AND id = ?2", params![tag.0, id.as_bytes()])?;
+    }
+    for tag in quotas {
+        run(db, "UPDATE counts SET count = count - 1 WHERE tag = ?1", [tag.0])?;
+        run(db, "DELETE FROM counts WHERE tag = ?1 AND count <= 0", [tag.0])?;
+    }
+    Ok(())
+}
+
+fn append(db: &Transaction<'_>, events: Vec<Vec<u8>>) -> Result<(), rusqlite::Error> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let last: Option<(u64, [u8; 32])> = db
+        .prepare_cached("SELECT number, hash FROM trail ORDER BY number DESC LIMIT 1")?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let (mut number, mut hash) = last.unwrap_or_default();
+    for event in events {
+        number += 1;
+        hash = entry_hash(&hash, number, &event);
+        run(db, "INSERT INTO trail VALUES (?1, ?2, ?3)", params![number, event, hash])?;
+    }
+    Ok(())
+}
+
+fn run(db: &Transaction<'_>, sql: &str, parameters: impl rusqlite::Params) -> Result<usize, rusqlite::Error> {
+    db.prepare_cached(sql)?.execute(parameters)
+}

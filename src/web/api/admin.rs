@@ -1,0 +1,187 @@
+//! For operators: find elicitations and revoke them. Never an outcome.
+
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::ask::SubjectBody;
+use super::view::ElicitationView;
+use crate::domain::{ClientId, Elicitation, Invalid, Kind, StateName, Subject};
+use crate::flow::Gate;
+use crate::flow::revoke::Reason;
+use crate::flow::search::Filter;
+use crate::web::extract::caller::ApiOperator;
+use crate::web::extract::id::Id;
+use crate::web::extract::json::Json;
+use crate::web::problem::Problem;
+
+/// What to look for. What is absent does not matter.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SearchBody {
+    /// Issued by this client.
+    client: Option<String>,
+    /// Made for this person.
+    subject: Option<SubjectBody>,
+    /// Asks for this.
+    #[schema(value_type = Option<String>)]
+    kind: Option<Kind>,
+    /// For the operation of this name.
+    operation: Option<String>,
+    /// In one of these states; if absent, all that have not ended.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    states: Vec<StateName>,
+    /// At most so many, 1 to 200: 50 if absent.
+    limit: Option<usize>,
+    /// The `next` of the page before.
+    after: Option<String>,
+}
+
+/// What was found.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchView {
+    elicitations: Vec<OperatorView>,
+    /// Where the next page begins, if there may be one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// An elicitation as operators see it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OperatorView {
+    client: String,
+    #[schema(value_type = SubjectBody)]
+    subject: Subject,
+    #[serde(flatten)]
+    elicitation: ElicitationView,
+}
+
+impl OperatorView {
+    fn of(elicitation: &Elicitation, gate: &Gate) -> Self {
+        let terms = elicitation.terms();
+        Self {
+            client: terms.client.to_string(),
+            subject: terms.subject.clone(),
+            elicitation: ElicitationView::of(elicitation, gate),
+        }
+    }
+}
+
+/// Finds elicitations.
+///
+/// # Errors
+/// [`Problem`].
+#[utoipa::path(post, path = "/v1/admin/elicitations/search", tag = "admin", request_body = SearchBody,
+    responses((status = 200, description = "What was found", body = SearchView)),
+    security(("operator" = [])))]
+pub async fn search(
+    gate: web::Data<Gate>,
+    _operator: ApiOperator,
+    body: Json<SearchBody>,
+) -> Result<HttpResponse, Problem> {
+    let body = body.value;
+    let limit = body.limit.unwrap_or(50);
+    if !(1..=200).contains(&limit) {
+        return Err(Invalid::new("limit", "must be 1 to 200").into());
+    }
+    let after = body
+        .after
+        .map(|after| {
+            after.parse().map_err(|_| Invalid::new("after", "must be the `next` of the page before"))
+        })
+        .transpose()?;
+    let filter = filter(body.client, body.subject, body.kind, body.operation, body.states);
+    let page = gate.search(&filter, after, limit).await?;
+    Ok(HttpResponse::Ok().json(SearchView {
+        elicitations: page.found.iter().map(|found| OperatorView::of(found, &gate)).collect(),
+        next: page.next.map(|next| next.to_string()),
+    }))
+}
+
+fn filter(
+    client: Option<String>,
+    subject: Option<SubjectBody>,
+    kind: Option<Kind>,
+    operation: Option<String>,
+    states: Vec<StateName>,
+) -> Filter {
+    Filter { client: client.map(ClientId::new), subject: subject.map(Subject::from), kind, operation, states }
+}
+
+/// Why one is revoked.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RevokeBody {
+    /// One line of up to 200 characters, for the audit trail.
+    reason: String,
+}
+
+/// Revokes one.
+///
+/// # Errors
+/// [`Problem`].
+#[utoipa::path(post, path = "/v1/admin/elicitations/{id}/revoke", tag = "admin", request_body = RevokeBody,
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, description = "Revoked, now or before", body = OperatorView),
+        (status = 404, description = "`not_found`", body = Problem),
+        (status = 409, description = "`ended`", body = Problem),
+    ), security(("operator" = [])))]
+pub async fn revoke(
+    gate: web::Data<Gate>,
+    operator: ApiOperator,
+    id: Id,
+    body: Json<RevokeBody>,
+) -> Result<HttpResponse, Problem> {
+    let elicitation = gate.revoke(&operator.0, id.0, &Reason::new(&body.value.reason)?).await?;
+    Ok(HttpResponse::Ok().json(OperatorView::of(&elicitation, &gate)))
+}
+
+/// Which are revoked, and why. At least one of `client`, `subject`, `kind` and `operation` must be named.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RevokeMatchingBody {
+    /// Issued by this client.
+    client: Option<String>,
+    /// Made for this person.
+    subject: Option<SubjectBody>,
+    /// Asks for this.
+    #[schema(value_type = Option<String>)]
+    kind: Option<Kind>,
+    /// For the operation of this name.
+    operation: Option<String>,
+    /// One line of up to 200 characters, for the audit trail.
+    reason: String,
+}
+
+/// How many were revoked.
+#[derive(Serialize, ToSchema)]
+pub struct RevokedView {
+    revoked: u64,
+}
+
+/// Revokes all that match and have not ended.
+///
+/// # Errors
+/// [`Problem`].
+#[utoipa::path(post, path = "/v1/admin/elicitations/revoke", tag = "admin", request_body = RevokeMatchingBody,
+    responses((status = 200, description = "How many were revoked", body = RevokedView)),
+    security(("operator" = [])))]
+pub async fn revoke_matching(
+    gate: web::Data<Gate>,
+    operator: ApiOperator,
+    body: Json<RevokeMatchingBody>,
+) -> Result<HttpResponse, Problem> {
+    let body = body.value;
+    if body.client.is_none() && body.subject.is_none() && body.kind.is_none() && body.operation.is_none() {
+        return Err(
+            Invalid::new("client", "or `subject`, `kind` or `operation` must say which to revoke").into()
+        );
+    }
+    let filter = filter(body.client, body.subject, body.kind, body.operation, Vec::new());
+    let revoked = gate.revoke_matching(&operator.0, &filter, &Reason::new(&body.reason)?).await?;
+    Ok(HttpResponse::Ok().json(RevokedView { revoked }))
+}

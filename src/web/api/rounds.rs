@@ -1,0 +1,179 @@
+//! One call for one round: the main door.
+
+use std::time::Duration;
+
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::ask::{AskBody, OperationBody, SecretBody, SubjectBody};
+use super::elicitations::checked_attempt;
+use crate::domain::text::{Shape, plain};
+use crate::domain::{ElicitationId, Invalid, Kind, Outcome, StateName};
+use crate::flow::Gate;
+use crate::flow::issue::Ask;
+use crate::flow::poll::LONGEST_WAIT;
+use crate::flow::round::{Action, Round, RoundCall};
+use crate::mcp::{self, ProtocolVersion, UrlElicitation};
+use crate::web::extract::caller::ApiClient;
+use crate::web::extract::json::Json;
+use crate::web::problem::Problem;
+
+/// One round of a tool call.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RoundBody {
+    #[schema(value_type = String, example = "secret")]
+    kind: Kind,
+    subject: Option<SubjectBody>,
+    operation: OperationBody,
+    message: String,
+    expires_in: Option<u64>,
+    secret: Option<SecretBody>,
+    /// The key in `inputRequests`: `sidegate` if absent.
+    input_key: Option<String>,
+    /// `2026-07-28` or `2025-11-25`.
+    #[schema(value_type = String, example = "2026-07-28")]
+    protocol_version: ProtocolVersion,
+    /// As the MCP client declared them. If they are given and `elicitation.url` is not among them, nothing is asked.
+    #[schema(value_type = Option<Object>)]
+    client_capabilities: Option<Map<String, Value>>,
+    /// Seconds that a retry may wait here: 25 if absent, 50 at most.
+    wait_seconds: Option<u64>,
+    /// The handler's own name for this claim, to survive a lost answer.
+    attempt: Option<String>,
+    /// Exactly as the MCP client echoed it, if it did.
+    request_state: Option<String>,
+    /// Exactly as the MCP client sent them, if it did.
+    #[schema(value_type = Option<Object>)]
+    input_responses: Option<Map<String, Value>>,
+}
+
+const DEFAULT_WAIT: u64 = 25;
+const DEFAULT_KEY: &str = "sidegate";
+
+impl RoundBody {
+    fn into_call(self, input_key: &str) -> Result<RoundCall, Invalid> {
+        let Self { kind, subject, operation, message, expires_in, secret, .. } = self;
+        let ask = AskBody { kind, subject, operation, message, expires_in, secret };
+        Ok(RoundCall {
+            ask: Ask::try_from(ask)?,
+            url_mode: self.client_capabilities.as_ref().is_none_or(mcp::supports_url_mode),
+            echoes_state: self.protocol_version == ProtocolVersion::V2026_07_28,
+            wait: Duration::from_secs(self.wait_seconds.unwrap_or(DEFAULT_WAIT)).min(LONGEST_WAIT),
+            attempt: self.attempt.as_deref().map(checked_attempt).transpose()?,
+            request_state: self.request_state,
+            action: self
+                .input_responses
+                .as_ref()
+                .and_then(|all| all.get(input_key))
+                .map_or(Ok(None), |response| action(input_key, response).map(Some))?,
+        })
+    }
+}
+
+fn action(input_key: &str, response: &Value) -> Result<Action, Invalid> {
+    match response.get("action").and_then(Value::as_str) {
+        Some("accept") => Ok(Action::Accept),
+        Some("decline") => Ok(Action::Decline),
+        Some("cancel") => Ok(Action::Cancel),
+        _ => Err(Invalid::new(
+            format!("inputResponses.{input_key}.action"),
+            "must be `accept`, `decline` or `cancel`",
+        )),
+    }
+}
+
+/// What a round came to. Which of the other members is there depends on `outcome`.
+#[derive(Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RoundView {
+    /// `input_required`, `completed`, `declined`, `cancelled`, `expired`, `failed`, `revoked`, `consumed`,
+    /// `unfinished` or `unsupported`.
+    outcome: &'static str,
+    /// The elicitation, except for `unsupported`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    id: Option<ElicitationId>,
+    /// `input_required` in 2026-07-28: the `InputRequiredResult` to return.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    result: Option<Value>,
+    /// `input_required` in 2025-11-25: the JSON-RPC error to return.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    error: Option<Value>,
+    /// `completed`: what the person produced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    credential: Option<Outcome>,
+    /// All other outcomes: an MCP tool result that may be returned as it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    tool_result: Option<Value>,
+}
+
+/// Takes part in one round of a tool call: asks for the link, waits on retry, claims what the person produced.
+///
+/// # Errors
+/// [`Problem`].
+#[utoipa::path(post, path = "/v1/rounds", tag = "rounds", request_body = RoundBody, responses(
+    (status = 200, description = "What the round came to", body = RoundView),
+    (status = 422, description = "`request_state_invalid` with `mcpError`, or `invalid_request` with the field", body = Problem),
+    (status = 429, description = "`too_many_pending` or `too_many_requests`", body = Problem),
+), security(("client" = [])))]
+pub async fn round(
+    gate: web::Data<Gate>,
+    client: ApiClient,
+    body: Json<RoundBody>,
+) -> Result<HttpResponse, Problem> {
+    let body = body.value;
+    let version = body.protocol_version;
+    let shape = Shape { longest: 128, lines: false };
+    let input_key = plain("inputKey", body.input_key.as_deref().unwrap_or(DEFAULT_KEY), shape)?;
+    let round = gate.round(&client.0, body.into_call(&input_key)?).await?;
+    let mut response = HttpResponse::Ok();
+    if matches!(round, Round::Completed { replay: true, .. }) {
+        response.insert_header(("Idempotent-Replay", "true"));
+    }
+    Ok(response.json(view(&gate, round, version, &input_key)))
+}
+
+fn view(gate: &Gate, round: Round, version: ProtocolVersion, input_key: &str) -> RoundView {
+    let said = |outcome, id, sentence: &str| RoundView {
+        outcome,
+        id,
+        tool_result: Some(mcp::tool_result(version, sentence)),
+        ..RoundView::default()
+    };
+    match round {
+        Round::InputRequired { elicitation, request_state, prompt } => {
+            let terms = elicitation.terms();
+            let url = gate.link(terms.id);
+            let asked = UrlElicitation { id: terms.id, url: &url, message: &terms.message };
+            let id = Some(terms.id);
+            let view = RoundView { outcome: "input_required", id, ..RoundView::default() };
+            match version {
+                ProtocolVersion::V2026_07_28 => {
+                    let asked = prompt.then_some(asked);
+                    let result = mcp::input_required_result(input_key, asked, &request_state);
+                    RoundView { result: Some(result), ..view }
+                }
+                ProtocolVersion::V2025_11_25 => {
+                    RoundView { error: Some(mcp::url_elicitation_required(asked)), ..view }
+                }
+            }
+        }
+        Round::Completed { id, outcome, replay: _ } => RoundView {
+            outcome: StateName::Completed.as_str(),
+            id: Some(id),
+            credential: Some(outcome),
+            ..RoundView::default()
+        },
+        Round::Ended { id, state } => said(state.as_str(), Some(id), mcp::ended_sentence(state)),
+        Round::Consumed { id } => said("consumed", Some(id), mcp::CONSUMED_SENTENCE),
+        Round::Unfinished { id } => said("unfinished", Some(id), &mcp::unfinished_sentence(&gate.link(id))),
+        Round::Unsupported => said("unsupported", None, mcp::UNSUPPORTED_SENTENCE),
+    }
+}

@@ -1,0 +1,68 @@
+//! An elicitation as the API shows it. Never an outcome.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::domain::{Elicitation, State};
+use crate::flow::Gate;
+
+/// An elicitation and where it stands.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ElicitationView {
+    /// 32 lower-case hexadecimal digits.
+    id: String,
+    kind: &'static str,
+    /// `pending`, `in_progress`, `completed`, `claimed`, `declined`, `cancelled`, `expired`, `failed` or `revoked`.
+    state: &'static str,
+    /// The page for the person.
+    url: String,
+    message: String,
+    operation: OperationView,
+    /// RFC 3339, UTC, like all times here.
+    created_at: String,
+    /// When the verified person first saw the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opened_at: Option<String>,
+    /// When the person's time ends.
+    expires_at: String,
+    /// When an outcome that nobody has claimed is destroyed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claim_by: Option<String>,
+}
+
+/// An operation without its arguments.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationView {
+    name: String,
+    digest: String,
+    summary: String,
+}
+
+impl ElicitationView {
+    /// The view of an elicitation.
+    #[must_use]
+    pub fn of(elicitation: &Elicitation, gate: &Gate) -> Self {
+        let terms = elicitation.terms();
+        Self {
+            id: terms.id.to_string(),
+            kind: terms.kind().as_str(),
+            state: elicitation.state().name().as_str(),
+            url: gate.link(terms.id),
+            message: terms.message.clone(),
+            operation: OperationView {
+                name: terms.operation.name.clone(),
+                digest: terms.operation.digest.to_string(),
+                summary: terms.operation.summary.clone(),
+            },
+            created_at: terms.created_at.to_string(),
+            opened_at: elicitation.opened_at().map(|at| at.to_string()),
+            expires_at: elicitation.expires_at().to_string(),
+            claim_by: match elicitation.state() {
+                State::Completed { claim_by, .. } => Some(claim_by.to_string()),
+                _ => None,
+            },
+        }
+    }
+}

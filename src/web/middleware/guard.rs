@@ -1,0 +1,62 @@
+//! Refuses requests that were meant for another host, and people's requests beyond the limit of their address.
+//!
+//! API calls are counted where the key is known (`extract::caller`); health checks and assets are not counted.
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::HOST;
+use actix_web::middleware::Next;
+use actix_web::{HttpRequest, ResponseError as _, web};
+
+use crate::web::Site;
+use crate::web::limits::Limits;
+use crate::web::pages::Pages;
+use crate::web::problem::Problem;
+
+/// Lets a request through, or answers it.
+///
+/// # Errors
+/// As the handlers behind it.
+pub async fn guard(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    let Some(site) = request.app_data::<web::Data<Site>>().cloned() else {
+        return Ok(next.call(request).await?.map_into_boxed_body());
+    };
+    let path = request.path().strip_prefix(site.prefix.as_str()).unwrap_or(request.path());
+    let health = matches!(request.path(), "/healthz" | "/readyz");
+    let api = path.starts_with("/v1") || path == "/openapi.json";
+    let free = api || health || path.starts_with("/static/");
+    let problem = if !health && !is_ours(request.request(), &site) {
+        Some(Problem::misdirected())
+    } else if free {
+        None
+    } else {
+        request
+            .app_data::<web::Data<Limits>>()
+            .and_then(|limits| limits.check_address(request.request()).err())
+    };
+    match problem {
+        None => Ok(next.call(request).await?.map_into_boxed_body()),
+        Some(problem) => {
+            let pages = request.app_data::<web::Data<Pages>>();
+            let response = match pages {
+                Some(pages) if !api && !health => pages.problem(&problem),
+                _ => problem.error_response(),
+            };
+            Ok(request.into_response(response))
+        }
+    }
+}
+
+/// Whether the request names a host of ours, in `Host` or, in HTTP/2, as the authority.
+fn is_ours(request: &HttpRequest, site: &Site) -> bool {
+    let mut named = request.headers().get_all(HOST);
+    let host = match named.next() {
+        Some(host) => host.to_str().ok(),
+        None => request.uri().authority().map(actix_web::http::uri::Authority::as_str),
+    };
+    named.next().is_none()
+        && host.is_some_and(|host| site.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host)))
+}

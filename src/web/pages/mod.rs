@@ -1,0 +1,221 @@
+//! The pages: what people see.
+//!
+//! [`open`] shows a link's page to whoever came by it; [`submit`] takes its forms. [`Pages`] renders, and holds
+//! the one table from what went wrong to what the person reads.
+
+pub mod open;
+pub mod submit;
+pub mod text;
+mod view;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
+use askama::Template;
+
+use self::text::{Notice, Text, TextError};
+use self::view::{DonePage, FormParts, Frame, NoticePage, SecretPage};
+use super::Site;
+use super::assets::Assets;
+use super::problem::Problem;
+use crate::domain::secret::FieldError;
+use crate::domain::{ElicitationId, Refusal, StateName};
+use crate::flow::open::{Arrival, Guest};
+use crate::flow::{Error, Gate};
+
+/// The routes of the pages.
+pub fn routes(config: &mut web::ServiceConfig) {
+    config
+        .service(
+            web::resource("/e/{id}")
+                .route(web::get().to(open::page))
+                .route(web::head().to(open::page))
+                .default_service(web::to(not_found)),
+        )
+        .service(
+            web::resource("/e/{id}/done")
+                .route(web::get().to(open::done))
+                .route(web::head().to(open::done))
+                .default_service(web::to(not_found)),
+        )
+        .route("/e/{id}/secret", web::post().to(submit::secret))
+        .route("/e/{id}/decline", web::post().to(submit::decline))
+        .route("/e/{id}/extend", web::post().to(submit::extend))
+        .route("/static/{name}", web::get().to(asset));
+}
+
+/// What every unknown path gets.
+pub async fn not_found(pages: web::Data<Pages>) -> HttpResponse {
+    pages.notice(StatusCode::NOT_FOUND, Notice::NotFound, "", "")
+}
+
+async fn asset(pages: web::Data<Pages>, name: web::Path<String>) -> HttpResponse {
+    match pages.assets.find(&name) {
+        None => pages.notice(StatusCode::NOT_FOUND, Notice::NotFound, "", ""),
+        Some(asset) => HttpResponse::Ok()
+            .insert_header((CONTENT_TYPE, asset.media_type))
+            .insert_header((CACHE_CONTROL, "public, max-age=31536000, immutable"))
+            .body(asset.content),
+    }
+}
+
+/// Renders the pages.
+pub struct Pages {
+    text: Text,
+    assets: Assets,
+    style: String,
+    script: String,
+    prefix: String,
+}
+
+impl Pages {
+    /// The pages of a site, in English.
+    ///
+    /// # Errors
+    /// [`TextError`].
+    pub fn new(site: &Site) -> Result<Self, TextError> {
+        let assets = Assets::new();
+        Ok(Self {
+            text: Text::english()?,
+            style: assets.style.path(&site.prefix),
+            script: assets.script.path(&site.prefix),
+            prefix: site.prefix.clone(),
+            assets,
+        })
+    }
+
+    /// The path of an elicitation's page.
+    fn path(&self, id: ElicitationId) -> String {
+        format!("{}/e/{id}", self.prefix)
+    }
+
+    /// Sends the browser on to a page of ours.
+    fn see_other(path: String) -> HttpResponse {
+        HttpResponse::SeeOther().insert_header((LOCATION, path)).finish()
+    }
+
+    fn frame(&self) -> Frame<'_> {
+        Frame { text: &self.text, style: &self.style, script: &self.script }
+    }
+
+    fn html(status: StatusCode, page: &impl Template) -> HttpResponse {
+        match page.render() {
+            Ok(html) => HttpResponse::build(status).content_type("text/html; charset=utf-8").body(html),
+            Err(_) => HttpResponse::InternalServerError().finish(),
+        }
+    }
+
+    /// A page that says one thing.
+    fn notice(&self, status: StatusCode, notice: Notice, client: &str, person: &str) -> HttpResponse {
+        match NoticePage::new(self.frame(), notice, client, person) {
+            Some(page) => Self::html(status, &page),
+            None => HttpResponse::build(status).finish(),
+        }
+    }
+
+    /// The page for how a guest's elicitation stands: the form, or what it came to.
+    fn standing(&self, gate: &Gate, guest: &Guest) -> HttpResponse {
+        let client = guest.client();
+        match guest.elicitation().state().name() {
+            StateName::Pending | StateName::InProgress => {
+                self.form(gate, guest, StatusCode::OK, &[], &|_| None)
+            }
+            StateName::Completed | StateName::Claimed => {
+                Self::html(StatusCode::OK, &DonePage::new(self.frame(), guest.elicitation(), client))
+            }
+            ended => self.ended(ended, &client.name),
+        }
+    }
+
+    fn ended(&self, state: StateName, client: &str) -> HttpResponse {
+        let (status, notice) = match state {
+            // The person knows: it was they who said so.
+            StateName::Declined => (StatusCode::OK, Notice::Declined),
+            StateName::Expired => (StatusCode::GONE, Notice::Expired),
+            StateName::Cancelled => (StatusCode::GONE, Notice::Cancelled),
+            StateName::Revoked => (StatusCode::GONE, Notice::Revoked),
+            StateName::Failed
+            | StateName::Pending
+            | StateName::InProgress
+            | StateName::Completed
+            | StateName::Claimed => (StatusCode::GONE, Notice::Failed),
+        };
+        self.notice(status, notice, client, "")
+    }
+
+    fn form<'a>(
+        &'a self,
+        gate: &Gate,
+        guest: &'a Guest,
+        status: StatusCode,
+        errors: &'a [FieldError],
+        entered: &'a dyn Fn(&str) -> Option<&'a str>,
+    ) -> HttpResponse {
+        let now = gate.now();
+        let parts = FormParts {
+            page: self.path(guest.elicitation().id()),
+            client: guest.client(),
+            person: &guest.person().name,
+            proof: gate.form_proof(guest),
+            can_extend: guest.theirs().can_extend(now, &gate.spans),
+            now,
+            errors,
+            entered,
+        };
+        Self::html(status, &SecretPage::new(self.frame(), guest.elicitation(), parts))
+    }
+
+    /// Whoever came, or the page for those who may not go on.
+    #[expect(clippy::result_large_err, reason = "either way it is the one answer to this request")]
+    fn turned_away(&self, arrival: Arrival) -> Result<Box<Guest>, HttpResponse> {
+        match arrival {
+            Arrival::Guest(guest) => Ok(guest),
+            Arrival::WrongPerson { client, name } => {
+                Err(self.notice(StatusCode::FORBIDDEN, Notice::WrongPerson, &client.name, &name))
+            }
+            Arrival::Nobody { client } => {
+                let notice = match client.identity.word() {
+                    "loopback" => Notice::SignInLoopback,
+                    _ => Notice::SignIn,
+                };
+                Err(self.notice(StatusCode::UNAUTHORIZED, notice, &client.name, ""))
+            }
+        }
+    }
+
+    /// What the person reads when a step was not taken.
+    fn failed(&self, error: Error, client: &str) -> HttpResponse {
+        match error {
+            Error::Refused(Refusal::Ended(state)) => self.ended(state, client),
+            other => self.problem(&other.into()),
+        }
+    }
+
+    /// What the person reads for a problem, by its code.
+    #[must_use]
+    pub fn problem(&self, problem: &Problem) -> HttpResponse {
+        let notice = match problem.code() {
+            "not_found" => Notice::NotFound,
+            "form_refused" => Notice::FormRefused,
+            "wrong_person" => Notice::WrongPerson,
+            "no_more_time" => Notice::NoMoreTime,
+            "body_too_large" => Notice::TooLarge,
+            "body_timeout" => Notice::TooSlow,
+            "too_many_requests" => Notice::TooMany,
+            "misdirected_request" => Notice::Misdirected,
+            "unavailable" => Notice::Unavailable,
+            _ => Notice::BadRequest,
+        };
+        let mut page = self.notice(problem.status(), notice, "", "");
+        if let Some(retry_after) = problem.error_response().headers().get(RETRY_AFTER) {
+            page.headers_mut().insert(RETRY_AFTER, retry_after.clone());
+        }
+        page
+    }
+}
+
+/// The elicitation id in the path of a page.
+fn page_id(request: &HttpRequest) -> Result<ElicitationId, Problem> {
+    let id = request.match_info().get("id").and_then(|text| text.parse().ok());
+    id.ok_or_else(Problem::not_found)
+}

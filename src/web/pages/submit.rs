@@ -1,0 +1,117 @@
+//! The forms of a link's page: send, decline, more time. Each first finds out anew who is at the browser, and
+//! whether the form is ours.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use super::Pages;
+use super::open::arrive;
+use crate::domain::Request;
+use crate::flow::Gate;
+use crate::flow::open::Guest;
+use crate::flow::submit_secret::Submitted;
+use crate::web::Site;
+use crate::web::extract::form::{Form, is_same_origin};
+
+/// A form without entries: the proof and little else.
+const BARE_FORM: usize = 4 * 1024;
+/// Bytes that a character may take in a form: four in UTF-8, each written as `%XX`.
+const PER_CHARACTER: usize = 12;
+
+/// What the forms' handlers need.
+struct Desk {
+    gate: web::Data<Gate>,
+    pages: web::Data<Pages>,
+    site: web::Data<Site>,
+    request: HttpRequest,
+}
+
+/// `POST /e/{id}/secret`: the person sends what they entered.
+pub async fn secret(
+    gate: web::Data<Gate>,
+    pages: web::Data<Pages>,
+    site: web::Data<Site>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> HttpResponse {
+    let desk = Desk { gate, pages, site, request };
+    let (guest, form) = match desk.receive(payload).await {
+        Ok(received) => received,
+        Err(response) => return response,
+    };
+    let entered = |name: &str| form.value(name);
+    match desk.gate.submit_secret(&guest, entered).await {
+        Ok(Submitted::Completed) => desk.on_to(&guest, "/done"),
+        Ok(Submitted::Rejected(errors)) => {
+            desk.pages.form(&desk.gate, &guest, StatusCode::UNPROCESSABLE_ENTITY, &errors, &entered)
+        }
+        Err(error) => desk.pages.failed(error, &guest.client().name),
+    }
+}
+
+/// `POST /e/{id}/decline`: the person says no.
+pub async fn decline(
+    gate: web::Data<Gate>,
+    pages: web::Data<Pages>,
+    site: web::Data<Site>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> HttpResponse {
+    let desk = Desk { gate, pages, site, request };
+    let guest = match desk.receive(payload).await {
+        Ok((guest, _)) => guest,
+        Err(response) => return response,
+    };
+    match desk.gate.decline(&guest).await {
+        Ok(()) => desk.on_to(&guest, "/done"),
+        Err(error) => desk.pages.failed(error, &guest.client().name),
+    }
+}
+
+/// `POST /e/{id}/extend`: the person asks for more time.
+pub async fn extend(
+    gate: web::Data<Gate>,
+    pages: web::Data<Pages>,
+    site: web::Data<Site>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> HttpResponse {
+    let desk = Desk { gate, pages, site, request };
+    let guest = match desk.receive(payload).await {
+        Ok((guest, _)) => guest,
+        Err(response) => return response,
+    };
+    match desk.gate.extend(&guest).await {
+        Ok(()) => desk.on_to(&guest, ""),
+        Err(error) => desk.pages.failed(error, &guest.client().name),
+    }
+}
+
+impl Desk {
+    /// The guest and the form that they sent, once both are known to be right.
+    async fn receive(&self, payload: web::Payload) -> Result<(Box<Guest>, Form), HttpResponse> {
+        let guest = arrive(&self.gate, &self.pages, &self.request).await?;
+        let limit = form_limit(&guest.elicitation().terms().request);
+        let form = Form::read(&self.request, &mut payload.into_inner(), limit)
+            .await
+            .map_err(|problem| self.pages.problem(&problem))?;
+        let same_origin = is_same_origin(&self.request, &self.site.public_url);
+        self.gate
+            .check_form(&guest, form.proof().as_ref(), same_origin)
+            .await
+            .map_err(|error| self.pages.failed(error, &guest.client().name))?;
+        Ok((guest, form))
+    }
+
+    fn on_to(&self, guest: &Guest, rest: &str) -> HttpResponse {
+        Pages::see_other(self.pages.path(guest.elicitation().id()) + rest)
+    }
+}
+
+/// As much as the form may have if every field is full.
+fn form_limit(request: &Request) -> usize {
+    let Request::Secret(request) = request;
+    let field =
+        |field: &crate::domain::secret::Field| field.name.len() + PER_CHARACTER * field.max_length + 2;
+    BARE_FORM + request.fields().iter().map(field).sum::<usize>()
+}

@@ -1,0 +1,238 @@
+//! Every word that people read, from one file per language.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+
+/// The words of one language.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Text {
+    pub(super) lang: String,
+    pub(super) layout: Layout,
+    pub(super) secret: Secret,
+    pub(super) errors: Errors,
+    pub(super) time: Time,
+    pub(super) done: Done,
+    pub(super) notices: BTreeMap<Notice, NoticeText>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Layout {
+    pub(super) brand: Phrase,
+    pub(super) footer: Phrase,
+    pub(super) supplied: Phrase,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Secret {
+    pub(super) title: Phrase,
+    pub(super) error_title: Phrase,
+    pub(super) heading: Phrase,
+    pub(super) host: Phrase,
+    pub(super) purpose: Phrase,
+    pub(super) receiver: Phrase,
+    pub(super) person: Phrase,
+    pub(super) not_you: Phrase,
+    pub(super) not_you_help: Phrase,
+    pub(super) time: Phrase,
+    pub(super) until: Phrase,
+    pub(super) more_time: Phrase,
+    pub(super) time_up: Phrase,
+    pub(super) optional: Phrase,
+    pub(super) send: Phrase,
+    pub(super) sending: Phrase,
+    pub(super) decline: Phrase,
+    pub(super) errors: Phrase,
+    pub(super) happens_title: Phrase,
+    pub(super) happens_sealed: Phrase,
+    pub(super) happens_not: Phrase,
+    pub(super) happens_never: Phrase,
+    pub(super) happens_scope: Phrase,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Errors {
+    pub(super) missing: Phrase,
+    pub(super) too_short: Phrase,
+    pub(super) too_long: Phrase,
+    pub(super) control: Phrase,
+    pub(super) pattern: Phrase,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Time {
+    pub(super) seconds: Phrase,
+    pub(super) minute: Phrase,
+    pub(super) minutes: Phrase,
+    pub(super) hours: Phrase,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Done {
+    pub(super) title: Phrase,
+    pub(super) heading: Phrase,
+    pub(super) waiting: Phrase,
+    pub(super) collected: Phrase,
+    pub(super) trimmed: Phrase,
+    pub(super) back: Phrase,
+    pub(super) close: Phrase,
+    pub(super) close_failed: Phrase,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoticeText {
+    pub(super) heading: Phrase,
+    pub(super) body: Vec<Phrase>,
+}
+
+/// A page that says one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Notice {
+    /// Nobody is signed in, at a source of its own kind.
+    SignIn,
+    /// The browser is not on the computer that it must be on.
+    SignInLoopback,
+    /// Somebody else is signed in.
+    WrongPerson,
+    /// The person said no.
+    Declined,
+    /// The time has run out.
+    Expired,
+    /// The client called it off.
+    Cancelled,
+    /// An operator withdrew it.
+    Revoked,
+    /// A provider ended it.
+    Failed,
+    /// No such link.
+    NotFound,
+    /// A form that is not ours.
+    FormRefused,
+    /// All the time is given.
+    NoMoreTime,
+    /// What the browser sent makes no sense.
+    BadRequest,
+    /// More than is accepted.
+    TooLarge,
+    /// Slower than is accepted.
+    TooSlow,
+    /// More often than is accepted.
+    TooMany,
+    /// Another host was meant.
+    Misdirected,
+    /// It does not work right now.
+    Unavailable,
+}
+
+impl Notice {
+    /// Every notice there is.
+    pub const ALL: [Self; 17] = [
+        Self::SignIn,
+        Self::SignInLoopback,
+        Self::WrongPerson,
+        Self::Declined,
+        Self::Expired,
+        Self::Cancelled,
+        Self::Revoked,
+        Self::Failed,
+        Self::NotFound,
+        Self::FormRefused,
+        Self::NoMoreTime,
+        Self::BadRequest,
+        Self::TooLarge,
+        Self::TooSlow,
+        Self::TooMany,
+        Self::Misdirected,
+        Self::Unavailable,
+    ];
+}
+
+/// Words with places to fill: `{client}`, for example.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Phrase(String);
+
+impl Phrase {
+    /// Puts `value` into the place `name`. What is put in is not looked at again.
+    pub(super) fn with(&self, name: &str, value: impl fmt::Display) -> Filled {
+        Filled(vec![Part::Open(self.0.clone())]).with(name, value)
+    }
+}
+
+impl fmt::Display for Phrase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A phrase of which some places are filled.
+#[derive(Debug, Clone)]
+pub(super) struct Filled(Vec<Part>);
+
+#[derive(Debug, Clone)]
+enum Part {
+    /// Our own words, perhaps with places.
+    Open(String),
+    /// What was put in.
+    Put(String),
+}
+
+impl Filled {
+    /// Puts `value` into the place `name`, wherever our own words have it.
+    pub(super) fn with(&self, name: &str, value: impl fmt::Display) -> Self {
+        let (place, value) = (format!("{{{name}}}"), value.to_string());
+        let mut parts = Vec::new();
+        for part in &self.0 {
+            match part {
+                Part::Put(_) => parts.push(part.clone()),
+                Part::Open(words) => {
+                    for (index, piece) in words.split(&place).enumerate() {
+                        if index > 0 {
+                            parts.push(Part::Put(value.clone()));
+                        }
+                        parts.push(Part::Open(piece.to_owned()));
+                    }
+                }
+            }
+        }
+        Self(parts)
+    }
+}
+
+impl fmt::Display for Filled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|(Part::Open(text) | Part::Put(text))| f.write_str(text))
+    }
+}
+
+/// The file of a language is not complete.
+#[derive(Debug, thiserror::Error)]
+#[error("the page texts are not complete: {0}")]
+pub struct TextError(String);
+
+impl Text {
+    /// English.
+    ///
+    /// # Errors
+    /// [`TextError`] if a key is missing or unknown.
+    pub fn english() -> Result<Self, TextError> {
+        Self::parse(include_str!("../../../templates/text/en.toml"))
+    }
+
+    fn parse(file: &str) -> Result<Self, TextError> {
+        let text: Self = toml::from_str(file).map_err(|error| TextError(error.to_string()))?;
+        match Notice::ALL.iter().find(|notice| !text.notices.contains_key(notice)) {
+            Some(missing) => Err(TextError(format!("there is no notice {missing:?}"))),
+            None => Ok(text),
+        }
+    }
+}

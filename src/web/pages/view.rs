@@ -1,0 +1,223 @@
+//! The pages as data: what a template shows, and how it is made from an elicitation. Pure; no request is known
+//! here.
+
+use std::time::Duration;
+
+use askama::Template;
+
+use super::text::{Done, Filled, Notice, NoticeText, Phrase, Secret, Text};
+use crate::domain::secret::{Field, FieldError, Format, Problem};
+use crate::domain::{Elicitation, Request, State, Timestamp};
+use crate::flow::Client;
+use crate::flow::form::FormProof;
+
+/// What surrounds every page.
+pub(super) struct Frame<'a> {
+    pub(super) text: &'a Text,
+    /// Path of the stylesheet.
+    pub(super) style: &'a str,
+    /// Path of the script.
+    pub(super) script: &'a str,
+}
+
+/// The form of a secret.
+#[derive(Template)]
+#[template(path = "secret.html")]
+pub(super) struct SecretPage<'a> {
+    frame: Frame<'a>,
+    words: &'a Secret,
+    title: String,
+    /// Path of the elicitation's page.
+    page: String,
+    client: &'a str,
+    host: Option<&'a str>,
+    message: &'a str,
+    summary: &'a str,
+    person: &'a str,
+    time: TimeLeft,
+    can_extend: bool,
+    proof: FormProof,
+    fields: Vec<FieldView<'a>>,
+    errors: Vec<ErrorView>,
+}
+
+/// What a form page is made of, besides the elicitation.
+pub(super) struct FormParts<'a> {
+    pub(super) page: String,
+    pub(super) client: &'a Client,
+    pub(super) person: &'a str,
+    pub(super) proof: FormProof,
+    pub(super) can_extend: bool,
+    pub(super) now: Timestamp,
+    pub(super) errors: &'a [FieldError],
+    /// What was entered before, by the field's name. Asked only for what may be sent back.
+    pub(super) entered: &'a dyn Fn(&str) -> Option<&'a str>,
+}
+
+struct FieldView<'a> {
+    name: &'a str,
+    label: &'a str,
+    help: Option<&'a str>,
+    error: Option<String>,
+    /// The ids of what describes the input.
+    described: Option<String>,
+    multiline: bool,
+    password: bool,
+    required: bool,
+    value: &'a str,
+}
+
+struct ErrorView {
+    field: String,
+    sentence: String,
+}
+
+struct TimeLeft {
+    seconds: u64,
+    left: Filled,
+    /// RFC 3339.
+    machine: String,
+    /// Hours and minutes, UTC.
+    clock: String,
+}
+
+impl<'a> SecretPage<'a> {
+    pub(super) fn new(frame: Frame<'a>, elicitation: &'a Elicitation, parts: FormParts<'a>) -> Self {
+        let (text, terms) = (frame.text, elicitation.terms());
+        let Request::Secret(request) = &terms.request;
+        let FormParts { page, client, person, proof, can_extend, now, errors, entered } = parts;
+        let sentence = |field: &Field| {
+            let error = errors.iter().find(|error| error.field == field.name)?;
+            Some(sentence(text, &field.label, error.problem))
+        };
+        let fields: Vec<_> =
+            request.fields().iter().map(|field| FieldView::new(field, sentence(field), entered)).collect();
+        let errors: Vec<_> = fields
+            .iter()
+            .filter_map(|field| {
+                Some(ErrorView { field: field.name.to_owned(), sentence: field.error.clone()? })
+            })
+            .collect();
+        let title = text.secret.title.with("client", &client.name);
+        let title = if errors.is_empty() { title } else { text.secret.error_title.with("title", title) };
+        Self {
+            words: &text.secret,
+            title: title.to_string(),
+            page,
+            client: &client.name,
+            host: client.host.as_deref(),
+            message: &terms.message,
+            summary: &terms.operation.summary,
+            person,
+            time: TimeLeft::new(text, now, elicitation.expires_at()),
+            can_extend,
+            proof,
+            fields,
+            errors,
+            frame,
+        }
+    }
+}
+
+impl<'a> FieldView<'a> {
+    fn new(field: &'a Field, error: Option<String>, entered: &'a dyn Fn(&str) -> Option<&'a str>) -> Self {
+        let password = field.format == Format::Password;
+        let help = field.help.as_ref().map(|_| format!("help-{}", field.name));
+        let wrong = error.as_ref().map(|_| format!("error-{}", field.name));
+        let described: Vec<_> = help.into_iter().chain(wrong).collect();
+        Self {
+            name: &field.name,
+            label: &field.label,
+            help: field.help.as_deref(),
+            error,
+            described: (!described.is_empty()).then(|| described.join(" ")),
+            multiline: field.format == Format::Multiline,
+            password,
+            required: field.required,
+            // What was hidden while it was typed never goes back to the browser.
+            value: if password { "" } else { entered(&field.name).unwrap_or_default() },
+        }
+    }
+}
+
+fn sentence(text: &Text, label: &str, problem: Problem) -> String {
+    let errors = &text.errors;
+    let counted = |phrase: &Phrase, count: usize| phrase.with("count", count).with("label", label);
+    match problem {
+        Problem::Missing => errors.missing.with("label", label),
+        Problem::TooShort(count) => counted(&errors.too_short, count),
+        Problem::TooLong(count) => counted(&errors.too_long, count),
+        Problem::ControlCharacter => errors.control.with("label", label),
+        Problem::Pattern => errors.pattern.with("label", label),
+    }
+    .to_string()
+}
+
+impl TimeLeft {
+    fn new(text: &Text, now: Timestamp, deadline: Timestamp) -> Self {
+        let left = now.until(deadline);
+        let machine = deadline.to_string();
+        Self {
+            seconds: left.as_secs(),
+            left: spell(text, left),
+            clock: machine.chars().skip(11).take(5).collect(),
+            machine,
+        }
+    }
+}
+
+/// A span as people say it, rounded up.
+fn spell(text: &Text, span: Duration) -> Filled {
+    let minutes = span.as_secs().div_ceil(60);
+    match (span.as_secs(), minutes) {
+        (0..50, _) => text.time.seconds.with("count", 0),
+        (_, 1) => text.time.minute.with("count", 1),
+        (_, 2..120) => text.time.minutes.with("count", minutes),
+        _ => text.time.hours.with("count", minutes.div_ceil(60)),
+    }
+}
+
+/// The person is done.
+#[derive(Template)]
+#[template(path = "done.html")]
+pub(super) struct DonePage<'a> {
+    frame: Frame<'a>,
+    words: &'a Done,
+    client: &'a str,
+    collected: bool,
+    /// Labels of the fields from which white space was removed.
+    trimmed: Vec<&'a str>,
+}
+
+impl<'a> DonePage<'a> {
+    pub(super) fn new(frame: Frame<'a>, elicitation: &'a Elicitation, client: &'a Client) -> Self {
+        let Request::Secret(request) = &elicitation.terms().request;
+        let label = |name: &String| {
+            request.fields().iter().find(|field| field.name == *name).map(|field| field.label.as_str())
+        };
+        Self {
+            words: &frame.text.done,
+            client: &client.name,
+            collected: matches!(elicitation.state(), State::Claimed { .. }),
+            trimmed: elicitation.trimmed().iter().filter_map(label).collect(),
+            frame,
+        }
+    }
+}
+
+/// A page that says one thing.
+#[derive(Template)]
+#[template(path = "notice.html")]
+pub(super) struct NoticePage<'a> {
+    frame: Frame<'a>,
+    words: &'a NoticeText,
+    client: &'a str,
+    person: &'a str,
+}
+
+impl<'a> NoticePage<'a> {
+    /// `None` only if the language has no such notice, which its reader rules out.
+    pub(super) fn new(frame: Frame<'a>, notice: Notice, client: &'a str, person: &'a str) -> Option<Self> {
+        Some(Self { words: frame.text.notices.get(&notice)?, client, person, frame })
+    }
+}

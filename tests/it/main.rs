@@ -1,0 +1,3 @@
+//! Everything is tested from here, as one program.
+
+fn main() {}
