@@ -123,6 +123,8 @@ impl Application {
         };
         let http = HttpServer::new(factory)
             .disable_signals()
+            // A handler that has hung up must not claim what it will never receive.
+            .h1_allow_half_closed(false)
             .client_request_timeout(HEAD_TIME)
             .shutdown_timeout(SHUTDOWN_TIME);
         let http = match tls {

@@ -219,8 +219,11 @@ pub(super) fn read(file: Option<&Path>) -> Result<File, ConfigError> {
     figment.merge(Env::prefixed("SIDEGATE_").split("__")).extract().map_err(|error| {
         let place = error.path.join(".");
         let place = if place.is_empty() { "the configuration".to_owned() } else { format!("`{place}`") };
-        let source = error.metadata.as_ref().and_then(|metadata| metadata.source.as_ref());
-        let source = source.map(|source| format!(" (in {source})")).unwrap_or_default();
+        let source = error.metadata.as_ref().map(|metadata| match &metadata.source {
+            Some(file) => format!(" (in {file})"),
+            None => " (in an environment variable that begins with `SIDEGATE_`)".to_owned(),
+        });
+        let source = source.unwrap_or_default();
         ConfigError::new(format!("{place}: {}{source}", error.kind))
     })
 }

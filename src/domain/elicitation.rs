@@ -529,29 +529,28 @@ impl Theirs {
         self.0.decline(now)
     }
 
-    /// Gives the person their first span again, counted from `now`, up to the longest life.
+    /// Gives the person their first span once more, up to the longest life.
     ///
     /// # Errors
-    /// [`Refusal::Ended`] unless it is live, [`Refusal::NoMoreTime`] if that would add nothing.
-    pub fn extend(mut self, now: Timestamp, spans: &Spans) -> Result<Elicitation, Refusal> {
+    /// [`Refusal::Ended`] unless it is live, [`Refusal::NoMoreTime`] if that would add less than a second.
+    pub fn extend(mut self, spans: &Spans) -> Result<Elicitation, Refusal> {
         self.0.live()?;
-        let until = self.longest(now, spans);
-        if until <= self.0.expires_at {
+        if !self.can_extend(spans) {
             return Err(Refusal::NoMoreTime);
         }
-        self.0.expires_at = until;
+        self.0.expires_at = self.extended(spans);
         Ok(self.0.noted(What::Extended))
     }
 
     /// Whether [`Theirs::extend`] would add at least a second.
     #[must_use]
-    pub fn can_extend(&self, now: Timestamp, spans: &Spans) -> bool {
-        self.0.state.name().is_live()
-            && self.longest(now, spans) >= self.0.expires_at + Duration::from_secs(1)
+    pub fn can_extend(&self, spans: &Spans) -> bool {
+        self.0.state.name().is_live() && self.extended(spans) >= self.0.expires_at + Duration::from_secs(1)
     }
 
-    fn longest(&self, now: Timestamp, spans: &Spans) -> Timestamp {
+    fn extended(&self, spans: &Spans) -> Timestamp {
         let terms = &self.0.terms;
-        (now + terms.lifetime).min(terms.created_at + spans.longest_life.max(terms.lifetime))
+        let longest = terms.created_at + spans.longest_life.max(terms.lifetime);
+        (self.0.expires_at + terms.lifetime).min(longest)
     }
 }

@@ -12,7 +12,7 @@ impl Gate {
     /// [`Error::Refused`] if it has ended or has all the time it can have, [`Error::Unavailable`].
     pub async fn extend(&self, guest: &Guest) -> Result<(), Error> {
         self.step(guest.id(), Actor::Person, Needs::Record, |found| {
-            let extended = guest.take(found.elicitation)?.extend(found.now, &self.spans)?;
+            let extended = guest.take(found.elicitation)?.extend(&self.spans)?;
             Ok(Decision::change(extended, ()))
         })
         .await

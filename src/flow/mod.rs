@@ -125,6 +125,9 @@ pub enum Error {
         /// When to try again.
         retry_after: Duration,
     },
+    /// Whoever called has stopped waiting for the answer.
+    #[error("the caller has gone")]
+    CallerGone,
     /// The store or the key ring cannot do its work now. The step was not taken, or must be looked at again.
     #[error("{0}")]
     Unavailable(String),

@@ -96,12 +96,17 @@ struct Entry {
 const TRIES: usize = 8;
 
 impl Gate {
-    /// Takes part in one round.
+    /// Takes part in one round. `is_gone` says whether the caller has stopped waiting: then nothing is claimed.
     ///
     /// # Errors
-    /// [`Error::RequestStateInvalid`] and all of [`Gate::issue`] and [`Gate::claim`] except refusals that are
-    /// outcomes here.
-    pub async fn round(&self, client: &Client, call: RoundCall) -> Result<Round, Error> {
+    /// [`Error::RequestStateInvalid`], [`Error::CallerGone`] and all of [`Gate::issue`] and [`Gate::claim`] except
+    /// refusals that are outcomes here.
+    pub async fn round(
+        &self,
+        client: &Client,
+        call: RoundCall,
+        mut is_gone: impl FnMut() -> bool,
+    ) -> Result<Round, Error> {
         if !call.url_mode {
             return Ok(Round::Unsupported);
         }
@@ -133,6 +138,7 @@ impl Gate {
                 let prompt = !entry.prompted || !call.echoes_state;
                 Ok(Round::InputRequired { elicitation: Box::new(elicitation), request_state, prompt })
             }
+            State::Completed { .. } | State::Claimed { .. } if is_gone() => Err(Error::CallerGone),
             State::Completed { .. } | State::Claimed { .. } => {
                 match self.claim_for(client, id, &binding, call.attempt.as_deref()).await {
                     Ok(claimed) => {

@@ -242,6 +242,7 @@ impl From<flow::Error> for Problem {
                 format!("Too many elicitations are pending for this {whose}; let some end, or cancel them."),
             )
             .after(retry_after),
+            Error::CallerGone => Self::unavailable(),
             Error::Unavailable(cause) => {
                 tracing::error!(%cause, "a step could not be taken");
                 Self::unavailable()

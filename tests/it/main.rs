@@ -1,3 +1,32 @@
-//! Everything is tested from here, as one program.
+//! All tests, as one program. `harness` is what they stand on; the rest is one file a subject.
+//!
+//! A test that begins with `rNN_` shows the security rule of that number.
 
-fn main() {}
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::unreachable,
+    reason = "a test fails by panicking"
+)]
+#![expect(clippy::similar_names, reason = "an issuer, and what was issued")]
+
+mod harness;
+
+mod architecture;
+mod bad_input;
+mod browser;
+mod claims;
+mod cli;
+mod crash;
+mod demo;
+mod elicitations;
+mod links;
+mod openapi;
+mod pages;
+mod proxy_identity;
+mod readme;
+mod rounds;
+mod secrecy;
+mod service;

@@ -73,7 +73,6 @@ impl Proxy {
     #[must_use]
     pub fn new(settings: ProxySettings, upstream: Arc<Upstream>, clock: Arc<dyn Clock>) -> Self {
         let mut validation = Validation::new(Algorithm::ES256);
-        validation.algorithms = ALGORITHMS.to_vec();
         validation.set_required_spec_claims(&["iss", "aud", "exp"]);
         validation.set_issuer(&[&settings.issuer]);
         validation.set_audience(&[&settings.audience]);
@@ -107,7 +106,9 @@ impl Proxy {
             FoundKey::Unknown => return Err(Failed::Refused(Reason::KeyUnknown)),
             FoundKey::Unavailable => return Err(Failed::Unavailable),
         };
-        let claims = decode::<Map<String, Value>>(token, &key, &self.validation)
+        // The library wants algorithms of the key's family alone; this one is of our list and fits the key.
+        let validation = Validation { algorithms: vec![header.alg], ..self.validation.clone() };
+        let claims = decode::<Map<String, Value>>(token, &key, &validation)
             .map_err(|error| Failed::Refused(reason(error.kind())))?
             .claims;
         self.check_time(&claims).map_err(Failed::Refused)?;

@@ -128,11 +128,11 @@ pub async fn round(
     client: ApiClient,
     body: Json<RoundBody>,
 ) -> Result<HttpResponse, Problem> {
-    let body = body.value;
+    let Json { value: body, mut caller, .. } = body;
     let version = body.protocol_version;
     let shape = Shape { longest: 128, lines: false };
     let input_key = plain("inputKey", body.input_key.as_deref().unwrap_or(DEFAULT_KEY), shape)?;
-    let round = gate.round(&client.0, body.into_call(&input_key)?).await?;
+    let round = gate.round(&client.0, body.into_call(&input_key)?, || caller.is_gone()).await?;
     let mut response = HttpResponse::Ok();
     if matches!(round, Round::Completed { replay: true, .. }) {
         response.insert_header(("Idempotent-Replay", "true"));

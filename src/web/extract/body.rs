@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use actix_web::dev::Payload;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use zeroize::Zeroizing;
 
 use crate::web::problem::Problem;
@@ -44,6 +44,19 @@ pub async fn read_body(
         Ok(body)
     };
     tokio::time::timeout(TIME, reading).await.unwrap_or_else(|_| Err(Problem::too_slow()))
+}
+
+/// Tells whether a caller still waits for its answer.
+///
+/// With the connection of HTTP/1.1 the handler's future ends. In HTTP/2 it goes on, but a stream that was reset
+/// makes what follows the body an error.
+pub struct Presence(pub(super) Payload);
+
+impl Presence {
+    /// Whether the caller has gone.
+    pub fn is_gone(&mut self) -> bool {
+        matches!(self.0.next().now_or_never(), Some(Some(Err(_))))
+    }
 }
 
 /// The length that the request announces.

@@ -11,7 +11,7 @@ use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 
-use super::body::{API_LIMIT, announced_length, read_body};
+use super::body::{API_LIMIT, Presence, announced_length, read_body};
 use crate::domain::Invalid;
 use crate::web::problem::Problem;
 
@@ -21,6 +21,8 @@ pub struct Json<T> {
     pub value: T,
     /// SHA-256 over its canonical form (RFC 8785).
     pub fingerprint: [u8; 32],
+    /// Whether the caller still waits for the answer.
+    pub caller: Presence,
 }
 
 impl<T: DeserializeOwned> FromRequest for Json<T> {
@@ -30,15 +32,15 @@ impl<T: DeserializeOwned> FromRequest for Json<T> {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let announced = announced_length(request);
         let mut payload = payload.take();
-        Box::pin(async move { parse(&read_body(&mut payload, announced, API_LIMIT).await?) })
+        Box::pin(async move {
+            let (value, fingerprint) = parse(&read_body(&mut payload, announced, API_LIMIT).await?)?;
+            Ok(Self { value, fingerprint, caller: Presence(payload) })
+        })
     }
 }
 
-/// Reads a body.
-///
-/// # Errors
-/// [`Problem`]: 400 if it is not JSON, 422 if it does not say what is asked for.
-pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, Problem> {
+/// Reads a body: what it says, and its fingerprint.
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<(T, [u8; 32]), Problem> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(Problem::malformed("body".to_owned(), "is empty; it must be a JSON object"));
     }
@@ -67,7 +69,7 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Json<T>, Problem> {
     fingerprint.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &canonical).as_ref());
     let value = serde_path_to_error::deserialize(value)
         .map_err(|error| complaint(&path(error.path()), &error.inner().to_string()))?;
-    Ok(Json { value, fingerprint })
+    Ok((value, fingerprint))
 }
 
 const DUPLICATE: &str = "has the same key twice";

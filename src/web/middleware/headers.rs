@@ -23,11 +23,11 @@ const ALWAYS: [(&str, &str); 9] = [
     ("x-robots-tag", "noindex, nofollow"),
     (
         "permissions-policy",
-        "accelerometer=(), autoplay=(), bluetooth=(), browsing-topics=(), camera=(), clipboard-read=(), \
+        "accelerometer=(), autoplay=(), browsing-topics=(), camera=(), clipboard-read=(), \
          display-capture=(), encrypted-media=(), fullscreen=(), gamepad=(), geolocation=(), gyroscope=(), hid=(), \
          identity-credentials-get=(), idle-detection=(), local-fonts=(), magnetometer=(), microphone=(), midi=(), \
          otp-credentials=(), payment=(), picture-in-picture=(), publickey-credentials-create=(), \
-         publickey-credentials-get=(), screen-wake-lock=(), serial=(), storage-access=(), usb=(), web-share=(), \
+         publickey-credentials-get=(), screen-wake-lock=(), serial=(), storage-access=(), usb=(), \
          window-management=(), xr-spatial-tracking=()",
     ),
 ];

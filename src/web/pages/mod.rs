@@ -157,7 +157,7 @@ impl Pages {
             client: guest.client(),
             person: &guest.person().name,
             proof: gate.form_proof(guest),
-            can_extend: guest.theirs().can_extend(now, &gate.spans),
+            can_extend: guest.theirs().can_extend(&gate.spans),
             now,
             errors,
             entered,

@@ -1,0 +1,132 @@
+//! The direction of imports: each layer knows those below it and none above.
+
+use std::path::{Path, PathBuf};
+
+/// Each layer, and what of ours it may import. `domain` imports nothing of ours.
+const LAYERS: [(&str, &[&str]); 13] = [
+    ("domain", &[]),
+    ("store", &["domain"]),
+    ("notify", &["domain"]),
+    ("vault", &["domain"]),
+    ("upstream", &["domain"]),
+    ("identity", &["domain", "upstream"]),
+    ("mcp", &["domain"]),
+    ("api_key", &["domain"]),
+    ("system", &["domain"]),
+    ("telemetry", &[]),
+    ("flow", &["domain", "store", "notify", "vault", "identity", "upstream", "mcp"]),
+    ("config", &["domain", "flow", "identity", "api_key"]),
+    ("web", &["domain", "flow", "identity", "mcp", "api_key", "config"]),
+];
+
+/// Crates that only these layers may name.
+const FOREIGN: [(&str, &[&str]); 7] = [
+    ("actix_web", &["web", "app", "cli"]),
+    ("rusqlite", &["store"]),
+    ("redis", &["store", "notify"]),
+    ("reqwest", &["upstream", "cli"]),
+    ("jsonwebtoken", &["identity"]),
+    ("askama", &["web"]),
+    ("tokio", &["store", "notify", "identity", "upstream", "flow", "web", "app", "cli"]),
+];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Every source file: its layer, its path, and its code without comments.
+fn files() -> Vec<(String, PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    sources(&root, &mut found);
+    let file = |path: PathBuf| {
+        let below = path.strip_prefix(&root).unwrap().to_owned();
+        let layer = below
+            .components()
+            .next()
+            .unwrap()
+            .as_os_str()
+            .to_string_lossy()
+            .trim_end_matches(".rs")
+            .to_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let code =
+            text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+        (layer, below, code)
+    };
+    found.into_iter().map(file).collect()
+}
+
+/// The modules of ours that the code names.
+fn imports(code: &str) -> Vec<String> {
+    let mut named = Vec::new();
+    for rest in code.split("crate::").skip(1) {
+        let rest = rest.trim_start_matches('{');
+        let name: String = rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+        named.push(name);
+    }
+    named
+}
+
+#[test]
+fn every_layer_imports_only_what_is_below_it() {
+    let files = files();
+    assert!(files.len() > 60);
+    for (layer, path, code) in &files {
+        if ["main", "lib", "app", "cli"].contains(&layer.as_str()) {
+            continue;
+        }
+        let (_, allowed) =
+            LAYERS.iter().find(|(name, _)| name == layer).unwrap_or_else(|| panic!("{layer} has no place"));
+        for import in imports(code) {
+            let fine = import == *layer || allowed.contains(&import.as_str());
+            assert!(fine, "{}: `{layer}` must not import `{import}`", path.display());
+        }
+        assert!(
+            !code.contains("use crate::{"),
+            "{}: one line a module, so that this test can read it",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn every_foreign_crate_stays_where_it_belongs() {
+    for (layer, path, code) in files() {
+        for (foreign, allowed) in FOREIGN {
+            let names = code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == foreign);
+            assert!(
+                !names || allowed.contains(&layer.as_str()),
+                "{}: `{layer}` must not name `{foreign}`",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn only_the_composition_root_names_concrete_backends() {
+    for (layer, path, code) in files() {
+        let concrete = ["Sqlite::open(", "Local::new()", "Loopback::new()", "Proxy::new("];
+        let allowed = ["app", "cli"].contains(&layer.as_str());
+        for name in concrete {
+            assert!(allowed || !code.contains(name), "{}: `{name}`", path.display());
+        }
+    }
+}
+
+#[test]
+fn main_is_thin_and_files_are_short() {
+    for (layer, path, code) in files() {
+        let lines = code.lines().filter(|line| !line.trim().is_empty()).count();
+        let longest = if layer == "main" { 10 } else { 420 };
+        assert!(lines <= longest, "{}: {lines} lines of code", path.display());
+    }
+}
