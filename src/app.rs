@@ -195,11 +195,8 @@ async fn sweep(gate: web::Data<Gate>, shutdown: CancellationToken) {
     }
 }
 
-/// The identity sources as configured.
-///
-/// # Errors
-/// [`StartError`] if one cannot work.
-pub fn identity_source(
+/// The identity source that these settings describe.
+fn identity_source(
     settings: &IdentitySettings,
     upstream: &Arc<Upstream>,
     clock: &Arc<dyn Clock>,

@@ -21,7 +21,7 @@ pub use key_file::{KeyFileError, create_key_file, load_key_file, rotate_key_file
 pub use request_state::RequestState;
 
 use crate::domain::binding::length_prefixed;
-use crate::domain::{Binding, ClientId, ElicitationId, Kind, Outcome, Random, Tag};
+use crate::domain::{Binding, ClientId, ElicitationId, Kind, Outcome, Random, Subject, Tag};
 
 /// Grows when the layout of what is sealed changes; part of the associated data.
 const SCHEMA: &[u8] = b"1";
@@ -84,9 +84,7 @@ pub enum Lookup<'a> {
     /// How many are pending for a client.
     ClientQuota(&'a ClientId),
     /// How many are pending for a person at a client.
-    SubjectQuota(&'a ClientId, &'a crate::domain::Subject),
-    /// A person's pseudonym in the audit trail and nowhere else.
-    Pseudonym(&'a crate::domain::Subject),
+    SubjectQuota(&'a ClientId, &'a Subject),
 }
 
 impl Lookup<'_> {
@@ -104,9 +102,6 @@ impl Lookup<'_> {
                 subject.issuer.as_bytes(),
                 subject.id.as_bytes(),
             ]),
-            Self::Pseudonym(subject) => {
-                length_prefixed(&[b"pseudonym", subject.issuer.as_bytes(), subject.id.as_bytes()])
-            }
         }
     }
 }

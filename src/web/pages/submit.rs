@@ -1,15 +1,19 @@
 //! The forms of a link's page: send, decline, more time. Each first finds out anew who is at the browser, and
 //! whether the form is ours.
 
+use std::pin::Pin;
+
+use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{Error, FromRequest, HttpRequest, HttpResponse, web};
 
 use super::Pages;
 use super::open::arrive;
 use crate::domain::Request;
-use crate::flow::Gate;
+use crate::domain::secret::Field;
 use crate::flow::open::Guest;
 use crate::flow::submit_secret::Submitted;
+use crate::flow::{self, Gate};
 use crate::web::Site;
 use crate::web::extract::form::{Form, is_same_origin};
 
@@ -19,71 +23,56 @@ const BARE_FORM: usize = 4 * 1024;
 const PER_CHARACTER: usize = 12;
 
 /// What the forms' handlers need.
-struct Desk {
+pub struct Desk {
     gate: web::Data<Gate>,
     pages: web::Data<Pages>,
     site: web::Data<Site>,
     request: HttpRequest,
 }
 
+impl FromRequest for Desk {
+    type Error = Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, Error>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let parts = <(web::Data<Gate>, web::Data<Pages>, web::Data<Site>)>::from_request(request, payload);
+        let request = request.clone();
+        Box::pin(async move {
+            let (gate, pages, site) = parts.await?;
+            Ok(Self { gate, pages, site, request })
+        })
+    }
+}
+
 /// `POST /e/{id}/secret`: the person sends what they entered.
-pub async fn secret(
-    gate: web::Data<Gate>,
-    pages: web::Data<Pages>,
-    site: web::Data<Site>,
-    request: HttpRequest,
-    payload: web::Payload,
-) -> HttpResponse {
-    let desk = Desk { gate, pages, site, request };
+pub async fn secret(desk: Desk, payload: web::Payload) -> HttpResponse {
     let (guest, form) = match desk.receive(payload).await {
         Ok(received) => received,
         Err(response) => return response,
     };
     let entered = |name: &str| form.value(name);
     match desk.gate.submit_secret(&guest, entered).await {
-        Ok(Submitted::Completed) => desk.on_to(&guest, "/done"),
         Ok(Submitted::Rejected(errors)) => {
             desk.pages.form(&desk.gate, &guest, StatusCode::UNPROCESSABLE_ENTITY, &errors, &entered)
         }
-        Err(error) => desk.pages.failed(error, &guest.client().name),
+        Ok(Submitted::Completed) => desk.on_to(&guest, "/done", Ok(())),
+        Err(error) => desk.on_to(&guest, "/done", Err(error)),
     }
 }
 
 /// `POST /e/{id}/decline`: the person says no.
-pub async fn decline(
-    gate: web::Data<Gate>,
-    pages: web::Data<Pages>,
-    site: web::Data<Site>,
-    request: HttpRequest,
-    payload: web::Payload,
-) -> HttpResponse {
-    let desk = Desk { gate, pages, site, request };
-    let guest = match desk.receive(payload).await {
-        Ok((guest, _)) => guest,
-        Err(response) => return response,
-    };
-    match desk.gate.decline(&guest).await {
-        Ok(()) => desk.on_to(&guest, "/done"),
-        Err(error) => desk.pages.failed(error, &guest.client().name),
+pub async fn decline(desk: Desk, payload: web::Payload) -> HttpResponse {
+    match desk.receive(payload).await {
+        Ok((guest, _)) => desk.on_to(&guest, "/done", desk.gate.decline(&guest).await),
+        Err(response) => response,
     }
 }
 
 /// `POST /e/{id}/extend`: the person asks for more time.
-pub async fn extend(
-    gate: web::Data<Gate>,
-    pages: web::Data<Pages>,
-    site: web::Data<Site>,
-    request: HttpRequest,
-    payload: web::Payload,
-) -> HttpResponse {
-    let desk = Desk { gate, pages, site, request };
-    let guest = match desk.receive(payload).await {
-        Ok((guest, _)) => guest,
-        Err(response) => return response,
-    };
-    match desk.gate.extend(&guest).await {
-        Ok(()) => desk.on_to(&guest, ""),
-        Err(error) => desk.pages.failed(error, &guest.client().name),
+pub async fn extend(desk: Desk, payload: web::Payload) -> HttpResponse {
+    match desk.receive(payload).await {
+        Ok((guest, _)) => desk.on_to(&guest, "", desk.gate.extend(&guest).await),
+        Err(response) => response,
     }
 }
 
@@ -103,15 +92,18 @@ impl Desk {
         Ok((guest, form))
     }
 
-    fn on_to(&self, guest: &Guest, rest: &str) -> HttpResponse {
-        Pages::see_other(self.pages.path(guest.elicitation().id()) + rest)
+    /// Sends the browser on once the step was taken, or says why it was not.
+    fn on_to(&self, guest: &Guest, rest: &str, taken: Result<(), flow::Error>) -> HttpResponse {
+        match taken {
+            Ok(()) => Pages::see_other(self.pages.path(guest.elicitation().id()) + rest),
+            Err(error) => self.pages.failed(error, &guest.client().name),
+        }
     }
 }
 
 /// As much as the form may have if every field is full.
 fn form_limit(request: &Request) -> usize {
     let Request::Secret(request) = request;
-    let field =
-        |field: &crate::domain::secret::Field| field.name.len() + PER_CHARACTER * field.max_length + 2;
+    let field = |field: &Field| field.name.len() + PER_CHARACTER * field.max_length + 2;
     BARE_FORM + request.fields().iter().map(field).sum::<usize>()
 }
