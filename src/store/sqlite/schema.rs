@@ -24,6 +24,8 @@ pub enum OpenError {
     Sqlite(PathBuf, rusqlite::Error),
 }
 
+/// How long a connection waits for another program that has the database locked.
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const SCHEMA: i64 = 1;
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS records (
@@ -77,7 +79,7 @@ fn prepare(connection: &Connection) -> Result<(), rusqlite::Error> {
     // What is deleted is overwritten with zeros, not merely forgotten (R25).
     connection.pragma_update(None, "secure_delete", "ON")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(64);
     connection.execute_batch(TABLES)
 }
@@ -87,7 +89,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, OpenError> {
     let sqlite = |error| OpenError::Sqlite(path.to_owned(), error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
-    connection.busy_timeout(Duration::from_secs(5)).map_err(sqlite)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(sqlite)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }

@@ -2,12 +2,13 @@
 //! everybody who waited.
 
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, Sender, after, never, select};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
+use super::schema::BUSY_TIMEOUT;
 use crate::domain::ElicitationId;
 use crate::store::{Commit, Committed, Expect, Outcome, Quota, Slot, Tag, Unavailable, Write, entry_hash};
 
@@ -22,22 +23,24 @@ pub(super) enum Job {
 
 /// How many jobs one transaction holds at most.
 const BATCH: usize = 512;
-/// How long nothing must have come before erased bytes are also removed from the write-ahead log.
-const IDLE: Duration = Duration::from_millis(200);
-/// After so many erasures they are removed even if it is busy.
-const ERASURES: usize = 2000;
+/// How soon erased bytes are also removed from the write-ahead log, however busy it is.
+const CLEANING: Duration = Duration::from_millis(500);
+/// How long that may hold up those who wait to write.
+const CLEANING_PATIENCE: Duration = Duration::from_millis(20);
 
 /// Starts the thread; it ends when all senders are gone and everything queued is done.
 pub(super) fn start(connection: Connection) -> (Sender<Job>, JoinHandle<()>) {
     let (sender, queue) = crossbeam_channel::unbounded();
-    let thread = std::thread::spawn(move || Writer { connection, erased: 0 }.run(&queue));
+    // What a crash left in the log may hold erased bytes.
+    let cleaning = Some(after(CLEANING));
+    let thread = std::thread::spawn(move || Writer { connection, cleaning }.run(&queue));
     (sender, thread)
 }
 
 struct Writer {
     connection: Connection,
-    /// Erasures whose bytes may still stand in the write-ahead log.
-    erased: usize,
+    /// Fires when erased bytes that may stand in the write-ahead log are to be removed from it.
+    cleaning: Option<Receiver<Instant>>,
 }
 
 /// An answer that waits for the transaction to be durable.
@@ -49,36 +52,27 @@ enum Answer {
 impl Writer {
     fn run(mut self, queue: &Receiver<Job>) {
         loop {
-            let first = if self.erased == 0 {
-                queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
-            } else {
-                queue.recv_timeout(IDLE)
-            };
-            match first {
-                Ok(first) => {
+            select! {
+                recv(queue) -> first => {
+                    let Ok(first) = first else { break };
                     let jobs = std::iter::once(first).chain(queue.try_iter()).take(BATCH).collect();
                     self.batch(jobs);
-                    if self.erased > ERASURES {
-                        self.truncate_log();
-                    }
                 }
-                Err(RecvTimeoutError::Timeout) => self.truncate_log(),
-                Err(RecvTimeoutError::Disconnected) => {
-                    self.truncate_log();
-                    return;
-                }
+                recv(self.cleaning.as_ref().unwrap_or(&never())) -> _ => self.truncate_log(),
             }
         }
+        self.truncate_log();
     }
 
     /// Erased bytes are overwritten in the database, but the log keeps their old pages until it is truncated.
     fn truncate_log(&mut self) {
-        let busy =
-            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
-        // A reader that is under way, or a full disk, puts it off to the next time.
-        if busy.is_ok_and(|busy| busy == 0) {
-            self.erased = 0;
-        }
+        // A reader that takes its time, or a full disk, puts it off to the next time.
+        let busy = self.connection.busy_timeout(CLEANING_PATIENCE).and_then(|()| {
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
+        });
+        let put_off =
+            self.connection.busy_timeout(BUSY_TIMEOUT).is_err() || !busy.is_ok_and(|busy| busy == 0);
+        self.cleaning = put_off.then(|| after(CLEANING));
     }
 
     fn batch(&mut self, jobs: Vec<Job>) {
@@ -94,7 +88,9 @@ impl Writer {
         })();
         match result {
             Ok(()) => {
-                self.erased += erased;
+                if erased > 0 {
+                    self.cleaning.get_or_insert_with(|| after(CLEANING));
+                }
                 answers.into_iter().for_each(Answer::send);
             }
             // The whole transaction is undone, so nobody got anything.
