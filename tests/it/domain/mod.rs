@@ -1,0 +1,7 @@
+//! The rules, by themselves: no store, no clock, no network.
+
+mod canonical;
+mod life;
+mod secret;
+mod text;
+mod walk;

@@ -1,0 +1,58 @@
+//! Stories of the audit trail that go the same way in every store.
+
+use sidegate::store::{Committed, Entry};
+
+use super::commits::{create, replace, tag, verified_trail};
+use super::opened::Opened;
+use crate::sample::id;
+
+fn events(trail: &[Entry]) -> Vec<&str> {
+    trail.iter().map(|entry| str::from_utf8(&entry.event).unwrap()).collect()
+}
+
+pub(super) async fn entries_are_numbered_from_one_in_the_order_of_events(opened: &Opened) {
+    let store = opened.store();
+    create(id(1)).event(b"a").event(b"b").done(store).await;
+    create(id(2)).done(store).await;
+    replace(id(1), 1).event(b"c").done(store).await;
+    assert_eq!(events(&verified_trail(store).await), ["a", "b", "c"]);
+}
+
+pub(super) async fn entries_can_be_paged(opened: &Opened) {
+    let store = opened.store();
+    store.append((0..10).map(|number| vec![b'a' + number]).collect()).await.unwrap();
+    let all = verified_trail(store).await;
+    assert_eq!(store.entries(0, 4).await.unwrap(), all[..4]);
+    assert_eq!(store.entries(4, 4).await.unwrap(), all[4..8]);
+    assert_eq!(store.entries(8, 4).await.unwrap(), all[8..]);
+    assert_eq!(store.entries(10, 4).await.unwrap(), []);
+    assert_eq!(store.entries(99, 4).await.unwrap(), []);
+}
+
+pub(super) async fn appended_events_belong_to_no_record(opened: &Opened) {
+    let store = opened.store();
+    create(id(1)).event(b"a").done(store).await;
+    store.append(vec![b"b".to_vec(), b"b".to_vec()]).await.unwrap();
+    store.append(Vec::new()).await.unwrap();
+    create(id(2)).event(b"c").done(store).await;
+    assert_eq!(events(&verified_trail(store).await), ["a", "b", "b", "c"]);
+}
+
+pub(super) async fn r37_a_commit_that_is_refused_leaves_no_event(opened: &Opened) {
+    let store = opened.store();
+    create(id(1)).requires(tag(1)).joins(tag(9), 1).event(b"a").done(store).await;
+    assert_eq!(create(id(1)).event(b"no").on(store).await, Committed::Conflict);
+    assert_eq!(create(id(2)).requires(tag(1)).event(b"no").on(store).await, Committed::Taken(id(1)));
+    assert_eq!(create(id(2)).joins(tag(9), 1).event(b"no").on(store).await, Committed::Full(tag(9)));
+    create(id(2)).event(b"b").done(store).await;
+    assert_eq!(events(&verified_trail(store).await), ["a", "b"]);
+}
+
+pub(super) async fn r37_the_hashes_chain_as_documented(opened: &Opened) {
+    let store = opened.store();
+    create(id(1)).event(b"event").event(b"event").done(store).await;
+    let trail = verified_trail(store).await;
+    assert_eq!(trail[0].hash, sidegate::store::entry_hash(&[0; 32], 1, b"event"));
+    // Equal events have different hashes: each stands for all that came before.
+    assert_ne!(trail[1].hash, trail[0].hash);
+}
