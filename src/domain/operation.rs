@@ -128,7 +128,7 @@ impl FromStr for Digest {
     type Err = NotHex;
 
     fn from_str(text: &str) -> Result<Self, NotHex> {
-        parse_hex(text.strip_prefix(PREFIX).unwrap_or(text)).map(Self)
+        parse_hex(text.strip_prefix(PREFIX).ok_or(NotHex)?).map(Self)
     }
 }
 

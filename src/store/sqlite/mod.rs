@@ -94,7 +94,7 @@ impl Drop for Sqlite {
 }
 
 fn gone() -> Unavailable {
-    Unavailable("its thread has ended".to_owned())
+    Unavailable("it could not do this; the log says why".to_owned())
 }
 
 #[async_trait]

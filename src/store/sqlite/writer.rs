@@ -136,7 +136,7 @@ impl Job {
     }
 }
 
-/// Does one job within the transaction. If it fails, its caller learns it when its reply is dropped.
+/// Does one job within the transaction. If it fails, its caller learns so when its reply is dropped.
 fn perform(db: &Transaction<'_>, job: Job, erased: &mut usize) -> Result<Answer, rusqlite::Error> {
     match job {
         Job::Commit(job, reply) => Ok(Answer::Committed(reply, commit(db, *job, erased)?)),

@@ -75,7 +75,7 @@ fn expected(seen: &Seen) -> Result<(), Refusal> {
 
 /// How far an extension reaches.
 fn longest(seen: &Seen) -> Timestamp {
-    (seen.now + terms().lifetime).min(START + SPANS.longest_life)
+    (seen.before.expires_at() + terms().lifetime).min(START + SPANS.longest_life)
 }
 
 proptest! {

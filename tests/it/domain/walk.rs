@@ -151,7 +151,7 @@ fn take(act: &Act, one: Elicitation, now: Timestamp) -> Result<(Granted, Elicita
         Act::Retry(who) => by(who, one)?.retry().map(Theirs::into_inner)?,
         Act::Complete(who) => by(who, one)?.complete(vec!["api_key".to_owned()], now, &SPANS)?,
         Act::DeclineOnPage(who) => by(who, one)?.decline(now)?,
-        Act::Extend(who) => by(who, one)?.extend(now, &SPANS)?,
+        Act::Extend(who) => by(who, one)?.extend(&SPANS)?,
         Act::DeclineInClient => one.decline(now)?,
         Act::Cancel => one.cancel(now)?,
         Act::Fail => one.fail(now)?,

@@ -168,8 +168,8 @@ fn tags_of_different_purposes_or_parts_never_meet() {
         ring.tag(Lookup::ClientQuota(&other)),
         ring.tag(Lookup::SubjectQuota(&mine, &split)),
         ring.tag(Lookup::SubjectQuota(&other, &joined)),
-        ring.tag(Lookup::Pseudonym(&joined)),
-        ring.tag(Lookup::Pseudonym(&split)),
+        ring.tag(Lookup::SubjectQuota(&client("weather"), &joined)),
+        ring.tag(Lookup::SubjectQuota(&client("weather"), &split)),
     ];
     for (at, tag) in tags.iter().enumerate() {
         assert!(!tags[..at].contains(tag), "number {at}");
