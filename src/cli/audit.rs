@@ -25,15 +25,28 @@ impl Audit {
     pub(super) fn run(self) -> Done {
         match self {
             Self::Verify(place) => {
-                let count = read(&place, |_, _| Ok(()))?;
+                let mut sealed = 0;
+                let count = read(&place, |_, event| {
+                    sealed += u64::from(event.is_none());
+                    Ok(())
+                })?;
                 say(format!("{count} entries, in order and unchanged"))?;
+                if sealed > 0 {
+                    say(format!(
+                        "{sealed} of them were sealed under keys that are no longer in the key ring"
+                    ))?;
+                }
             }
             Self::Export(place) => {
                 read(&place, |number, event| {
-                    let mut line = json!(event);
+                    // What cannot be read any more keeps its number.
+                    let mut line =
+                        event.as_ref().map_or_else(|| json!({"sealed": true}), |event| json!(event));
                     if let Some(line) = line.as_object_mut() {
                         line.insert("number".to_owned(), json!(number));
-                        line.insert("at".to_owned(), json!(event.at.to_string()));
+                        if let Some(event) = event {
+                            line.insert("at".to_owned(), json!(event.at.to_string()));
+                        }
                     }
                     say(line.to_string())
                 })?;
@@ -45,7 +58,7 @@ impl Audit {
 
 fn read(
     place: &Place,
-    mut each: impl FnMut(u64, &Event) -> Result<(), std::io::Error>,
+    mut each: impl FnMut(u64, Option<Event>) -> Result<(), std::io::Error>,
 ) -> Result<u64, Failure> {
     let (config, _) = place.load()?;
     let ring = load_key_file(&config.key_file, Arc::new(SystemRandom))?;
@@ -53,7 +66,7 @@ fn read(
     let mut written = Ok(());
     let count = block_on(read_trail(&store, &ring, |number, event| {
         if written.is_ok() {
-            written = each(number, &event);
+            written = each(number, event);
         }
     }))?;
     written?;

@@ -21,23 +21,23 @@ pub enum TrailError {
     /// The hashes do not follow one another.
     #[error("entry {0} does not follow the one before it: the trail was changed there")]
     Broken(u64),
-    /// An entry cannot be opened.
-    #[error("entry {0} {1}")]
-    Sealed(u64, OpenError),
+    /// An entry was not written by this service.
+    #[error("entry {0} does not open: it was not written by this service")]
+    Sealed(u64),
     /// The trail cannot be read.
     #[error(transparent)]
     Unavailable(#[from] crate::store::Unavailable),
 }
 
-/// Reads the whole trail in order, checks the chain, and hands each opened event with its number to `each`.
-/// Returns how many there are.
+/// Reads the whole trail in order, checks the chain, and hands each event with its number to `each`: `None` if
+/// it was sealed under a key that has left the ring since. Returns how many there are.
 ///
 /// # Errors
 /// [`TrailError`] at the first entry that is wrong.
 pub async fn read_trail(
     store: &dyn Store,
     ring: &Ring,
-    mut each: impl FnMut(u64, Event),
+    mut each: impl FnMut(u64, Option<Event>),
 ) -> Result<u64, TrailError> {
     let (mut number, mut hash) = (0, [0; 32]);
     loop {
@@ -50,10 +50,11 @@ pub async fn read_trail(
                 return Err(TrailError::Broken(number + 1));
             }
             (number, hash) = (entry.number, entry.hash);
-            let plain =
-                ring.open(Place::Event, &entry.event).map_err(|error| TrailError::Sealed(number, error))?;
-            let event =
-                serde_json::from_slice(&plain).map_err(|_| TrailError::Sealed(number, OpenError::Broken))?;
+            let event = match ring.open(Place::Event, &entry.event) {
+                Ok(plain) => Some(serde_json::from_slice(&plain).map_err(|_| TrailError::Sealed(number))?),
+                Err(OpenError::UnknownKey(_)) => None,
+                Err(OpenError::Broken) => return Err(TrailError::Sealed(number)),
+            };
             each(number, event);
         }
     }

@@ -130,3 +130,30 @@ fn main_is_thin_and_files_are_short() {
         assert!(lines <= longest, "{}: {lines} lines of code", path.display());
     }
 }
+
+#[test]
+fn the_documents_name_what_there_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let map = std::fs::read_to_string(root.join("docs/ARCHITECTURE.md")).unwrap();
+    let (_, walks) = map.split_once("## The state machine").unwrap();
+    let mut named = 0;
+    for word in walks.split(|c: char| c.is_whitespace() || "`(),:;|".contains(c)) {
+        let word = word.trim_end_matches('.');
+        let places = ["", "src/", "src/web/", "src/store/sqlite/"];
+        if word.contains('/') && [".rs", ".html", ".toml"].iter().any(|end| word.ends_with(end)) {
+            assert!(places.iter().any(|place| root.join(place).join(word).exists()), "{word} is not there");
+            named += 1;
+        }
+    }
+    assert!(named > 30, "{named}");
+    for (layer, path, _) in files() {
+        assert!(map.contains(&layer), "{} is not on the map", path.display());
+    }
+    let configuration = std::fs::read_to_string(root.join("docs/CONFIGURATION.md")).unwrap();
+    let settings = std::fs::read_to_string(root.join("src/config/file.rs")).unwrap();
+    for line in settings.lines().filter_map(|line| line.trim().strip_prefix("pub ")) {
+        let Some((key, _)) = line.split_once(": ") else { continue };
+        let written = [format!("`{key}"), format!("[{key}"), format!(".{key}`")];
+        assert!(written.iter().any(|form| configuration.contains(form)), "{key} is not explained");
+    }
+}

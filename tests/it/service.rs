@@ -290,6 +290,11 @@ async fn r26_r40_a_key_that_was_removed_fails_closed_and_rotation_keeps_the_old_
         "{}",
         without.log()
     );
+    let mut audit = sidegate();
+    let audit = audit.args(["audit", "verify", "--data"]).arg(without.data()).output().await.unwrap();
+    let said = String::from_utf8_lossy(&audit.stdout);
+    assert!(audit.status.success() && said.contains("in order and unchanged"), "{audit:?}");
+    assert!(said.contains("sealed under keys that are no longer in the key ring"), "{said}");
     without.stop().await;
 
     std::fs::write(&key_file, &both).unwrap();
