@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
 use serde_json::Value;
@@ -41,6 +41,8 @@ struct ProblemBody {
     mcp_error: Option<Value>,
     #[serde(skip)]
     retry_after: Option<Duration>,
+    #[serde(skip)]
+    allow: Option<&'static str>,
 }
 
 impl fmt::Display for Problem {
@@ -60,6 +62,7 @@ impl Problem {
             state: None,
             mcp_error: None,
             retry_after: None,
+            allow: None,
         }))
     }
 
@@ -101,11 +104,14 @@ impl Problem {
         )
     }
 
-    /// The path is there, the method is not.
+    /// The path is there, but answers another method alone.
     #[must_use]
-    pub fn method_not_allowed() -> Self {
-        let detail = "This path does not answer that method.";
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed", detail)
+    pub fn method_not_allowed(method: &'static str) -> Self {
+        let detail = format!("This path answers {method} alone.");
+        let mut problem =
+            Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed", detail);
+        problem.0.allow = Some(method);
+        problem
     }
 
     /// The body cannot be read as JSON at all.
@@ -264,6 +270,9 @@ impl ResponseError for Problem {
         }
         if let Some(retry_after) = self.0.retry_after {
             response.insert_header((RETRY_AFTER, retry_after.as_secs().max(1)));
+        }
+        if let Some(method) = self.0.allow {
+            response.insert_header((ALLOW, method));
         }
         response.body(serde_json::to_vec(&self.0).unwrap_or_default())
     }

@@ -260,7 +260,11 @@ async fn unknown_paths_and_methods_are_problems() {
     let server = Server::local().await;
     let handler = server.handler();
     assert_eq!(handler.get("v1/nothing").await.problem(), (404, "not_found"));
-    assert_eq!(handler.get("v1/rounds").await.problem(), (405, "method_not_allowed"));
+    let read = handler.get("v1/rounds").await;
+    assert_eq!(
+        (read.problem(), &read.headers["allow"]),
+        ((405, "method_not_allowed"), &"POST".parse().unwrap())
+    );
     let deleted =
         Handler::send(handler.request(Method::DELETE, &format!("v1/elicitations/{}", "0".repeat(32)))).await;
     assert_eq!(deleted.problem(), (405, "method_not_allowed"));

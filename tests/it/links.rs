@@ -6,6 +6,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
 use reqwest::header::HOST;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use super::harness::issuer::Issuer;
 use super::harness::{Handler, Page, Server, Setup, Visitor, ask};
@@ -104,6 +106,26 @@ async fn r02_an_unknown_host_is_misdirected() {
         )
         .await;
         assert_eq!(reply.problem(), (421, "misdirected_request"), "{host}");
+    }
+}
+
+#[tokio::test]
+async fn r02_a_target_in_absolute_form_names_the_host_as_well() {
+    let server = Server::local().await;
+    let issued = server.handler().issue(&ask()).await;
+    let (host, path) = (server.base().authority(), issued.url.rsplit_once("/e/").unwrap().1);
+    for (target, status) in [
+        (format!("/e/{path}"), "200"),
+        (format!("http://{host}/e/{path}"), "200"),
+        (format!("http://evil.example/e/{path}"), "421"),
+        (format!("http://{host}.evil.example/e/{path}"), "421"),
+    ] {
+        let mut stream = TcpStream::connect(host).await.unwrap();
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer.split(' ').nth(1), Some(status), "{target}");
     }
 }
 

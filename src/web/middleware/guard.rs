@@ -50,13 +50,13 @@ pub async fn guard(
     }
 }
 
-/// Whether the request names a host of ours, in `Host` or, in HTTP/2, as the authority.
+/// Whether every name that the request gives its host is ours: one `Host`, and the authority of a target in
+/// absolute form or of HTTP/2, which counts for more (RFC 9112 §3.2.2, RFC 9113 §8.3.1).
 fn is_ours(request: &HttpRequest, site: &Site) -> bool {
-    let mut named = request.headers().get_all(HOST);
-    let host = match named.next() {
-        Some(host) => host.to_str().ok(),
-        None => request.uri().authority().map(actix_web::http::uri::Authority::as_str),
-    };
-    named.next().is_none()
-        && host.is_some_and(|host| site.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host)))
+    let headers = request.headers().get_all(HOST).map(|host| host.to_str().unwrap_or_default());
+    let authority = request.uri().authority().map(actix_web::http::uri::Authority::as_str);
+    let mut named = headers.chain(authority).peekable();
+    named.peek().is_some()
+        && request.headers().get_all(HOST).count() <= 1
+        && named.all(|host| site.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host)))
 }
