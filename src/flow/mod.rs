@@ -2,7 +2,7 @@
 //! [`issue`], [`round`], [`open`], [`submit_secret`], [`decline`], [`extend`], [`poll`], [`claim`], [`cancel`],
 //! [`revoke`], [`expire`]; and [`search`] and [`trail`] for operators.
 //!
-//! All of them are methods of [`Gate`]. Each change of an elicitation goes through [`step`]: load, transition,
+//! All of them are methods of [`Gate`]. Each change of an elicitation goes through `step`: load, transition,
 //! commit if nobody else was faster.
 
 pub mod cancel;
