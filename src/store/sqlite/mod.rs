@@ -1,9 +1,10 @@
 //! The embedded store: SQLite in WAL mode, every commit on disk before it is answered.
 //!
 //! One thread writes and commits together what has queued up (`writer`); a few threads read beside it
-//! (`reader`). Callers wait on channels, so no worker of the service is ever blocked.
+//! (`reader`), for what is not among the records written lately (`recent`). Callers wait on channels, so no worker of the service is ever blocked.
 
 mod reader;
+mod recent;
 mod schema;
 mod writer;
 
@@ -18,6 +19,7 @@ pub use schema::OpenError;
 use super::{Commit, Committed, Entry, Store, Stored, Tag, Unavailable};
 use crate::domain::{ElicitationId, Timestamp};
 use reader::Read;
+use recent::Recent;
 use writer::Job;
 
 /// The embedded store.
@@ -25,6 +27,7 @@ pub struct Sqlite {
     // Dropped in this order: readers end, the writer ends, and only then may another process open the file.
     reads: Option<Sender<Read>>,
     jobs: Option<Sender<Job>>,
+    recent: Recent,
     threads: Vec<std::thread::JoinHandle<()>>,
     _lock: Option<schema::Lock>,
 }
@@ -39,8 +42,10 @@ impl Sqlite {
     /// [`OpenError`].
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let lock = schema::lock(path)?;
-        let (jobs, thread) = writer::start(schema::writer(path)?);
-        let mut store = Self { reads: None, jobs: Some(jobs), threads: vec![thread], _lock: Some(lock) };
+        let recent = Recent::new();
+        let (jobs, thread) = writer::start(schema::writer(path)?, recent.clone());
+        let mut store =
+            Self { reads: None, jobs: Some(jobs), recent, threads: vec![thread], _lock: Some(lock) };
         store.start_readers(path)?;
         Ok(store)
     }
@@ -50,7 +55,9 @@ impl Sqlite {
     /// # Errors
     /// [`OpenError`].
     pub fn open_read_only(path: &Path) -> Result<Self, OpenError> {
-        let mut store = Self { reads: None, jobs: None, threads: Vec::new(), _lock: None };
+        // Without a writer nothing is ever noted, and every read is from the file.
+        let mut store =
+            Self { reads: None, jobs: None, recent: Recent::new(), threads: Vec::new(), _lock: None };
         store.start_readers(path)?;
         Ok(store)
     }
@@ -100,7 +107,10 @@ fn gone() -> Unavailable {
 #[async_trait]
 impl Store for Sqlite {
     async fn load(&self, id: ElicitationId) -> Result<Option<Stored>, Unavailable> {
-        self.read(|reply| Read::Load(id, reply)).await
+        match self.recent.get(id) {
+            Some(stored) => Ok(Some(stored)),
+            None => self.read(|reply| Read::Load(id, reply)).await,
+        }
     }
 
     async fn find(&self, slot: Tag) -> Result<Option<Stored>, Unavailable> {

@@ -8,9 +8,12 @@ use crossbeam_channel::{Receiver, Sender, after, never, select};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
+use super::recent::{Recent, Written};
 use super::schema::BUSY_TIMEOUT;
 use crate::domain::ElicitationId;
-use crate::store::{Commit, Committed, Expect, Outcome, Quota, Slot, Tag, Unavailable, Write, entry_hash};
+use crate::store::{
+    Commit, Committed, Expect, Outcome, Quota, Slot, Stored, Tag, Unavailable, Write, entry_hash,
+};
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, Unavailable>>;
 
@@ -29,18 +32,27 @@ const CLEANING: Duration = Duration::from_millis(500);
 const CLEANING_PATIENCE: Duration = Duration::from_millis(20);
 
 /// Starts the thread; it ends when all senders are gone and everything queued is done.
-pub(super) fn start(connection: Connection) -> (Sender<Job>, JoinHandle<()>) {
+pub(super) fn start(connection: Connection, recent: Recent) -> (Sender<Job>, JoinHandle<()>) {
     let (sender, queue) = crossbeam_channel::unbounded();
     // What a crash left in the log may hold erased bytes.
     let cleaning = Some(after(CLEANING));
-    let thread = std::thread::spawn(move || Writer { connection, cleaning }.run(&queue));
+    let thread = std::thread::spawn(move || Writer { connection, recent, cleaning }.run(&queue));
     (sender, thread)
 }
 
 struct Writer {
     connection: Connection,
+    recent: Recent,
     /// Fires when erased bytes that may stand in the write-ahead log are to be removed from it.
     cleaning: Option<Receiver<Instant>>,
+}
+
+/// What a transaction did, beside its answers.
+#[derive(Default)]
+struct Effects {
+    written: Vec<Written>,
+    /// How many rows of bytes are gone.
+    erased: usize,
 }
 
 /// An answer that waits for the transaction to be durable.
@@ -78,25 +90,27 @@ impl Writer {
     fn batch(&mut self, jobs: Vec<Job>) {
         let mut answers = Vec::with_capacity(jobs.len());
         let mut waiting = jobs.into_iter();
-        let mut erased = 0;
+        let mut effects = Effects::default();
         let result = (|| {
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for job in waiting.by_ref() {
-                answers.push(perform(&transaction, job, &mut erased)?);
+                answers.push(perform(&transaction, job, &mut effects)?);
             }
             transaction.commit()
         })();
         match result {
             Ok(()) => {
-                if erased > 0 {
+                if effects.erased > 0 {
                     self.cleaning.get_or_insert_with(|| after(CLEANING));
                 }
+                self.recent.note(effects.written);
                 answers.into_iter().for_each(Answer::send);
             }
             // The whole transaction is undone, so nobody got anything.
             Err(error) => {
                 let error = error.to_string();
                 tracing::error!(error, "the store could not commit");
+                self.recent.forget();
                 for answer in answers {
                     answer.fail(&error);
                 }
@@ -137,9 +151,9 @@ impl Job {
 }
 
 /// Does one job within the transaction. If it fails, its caller learns so when its reply is dropped.
-fn perform(db: &Transaction<'_>, job: Job, erased: &mut usize) -> Result<Answer, rusqlite::Error> {
+fn perform(db: &Transaction<'_>, job: Job, effects: &mut Effects) -> Result<Answer, rusqlite::Error> {
     match job {
-        Job::Commit(job, reply) => Ok(Answer::Committed(reply, commit(db, *job, erased)?)),
+        Job::Commit(job, reply) => Ok(Answer::Committed(reply, commit(db, *job, effects)?)),
         Job::Append(events, reply) => {
             append(db, events)?;
             Ok(Answer::Done(reply))
@@ -151,7 +165,7 @@ fn perform(db: &Transaction<'_>, job: Job, erased: &mut usize) -> Result<Answer,
     }
 }
 
-fn commit(db: &Transaction<'_>, commit: Commit, erased: &mut usize) -> Result<Committed, rusqlite::Error> {
+fn commit(db: &Transaction<'_>, commit: Commit, effects: &mut Effects) -> Result<Committed, rusqlite::Error> {
     let Commit { id, expect, write, events } = commit;
     let key = id.as_bytes();
     let version: Option<u64> = db
@@ -180,23 +194,25 @@ fn commit(db: &Transaction<'_>, commit: Commit, erased: &mut usize) -> Result<Co
                 let sql = "INSERT INTO counts VALUES (?1, 1) ON CONFLICT DO UPDATE SET count = count + 1";
                 run(db, sql, [quota.tag.0])?;
             }
-            let next = version.unwrap_or(0) + 1;
+            let version = version.unwrap_or(0) + 1;
             let sql = "INSERT INTO records VALUES (?1, ?2, ?3, ?4)
                        ON CONFLICT DO UPDATE SET version = ?2, due = ?3, record = ?4";
-            run(db, sql, params![key, next, due.millis(), record])?;
+            run(db, sql, params![key, version, due.millis(), record])?;
+            effects.written.push(Written::Record(Stored { id, version, record }));
             match outcome {
                 Outcome::Keep => {}
                 Outcome::Put(sealed) => {
                     let sql = "INSERT INTO outcomes VALUES (?1, ?2) ON CONFLICT DO UPDATE SET sealed = ?2";
                     run(db, sql, params![key, sealed])?;
                 }
-                Outcome::Erase => *erased += run(db, "DELETE FROM outcomes WHERE id = ?1", [key])?,
+                Outcome::Erase => effects.erased += run(db, "DELETE FROM outcomes WHERE id = ?1", [key])?,
             }
         }
         Write::Erase { release, leave } => {
             free(db, id, &release, &leave)?;
-            *erased += run(db, "DELETE FROM outcomes WHERE id = ?1", [key])?;
-            *erased += run(db, "DELETE FROM records WHERE id = ?1", [key])?;
+            effects.erased += run(db, "DELETE FROM outcomes WHERE id = ?1", [key])?;
+            effects.erased += run(db, "DELETE FROM records WHERE id = ?1", [key])?;
+            effects.written.push(Written::Erased(id));
         }
     }
     append(db, events)?;

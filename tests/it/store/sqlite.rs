@@ -3,13 +3,14 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sidegate::domain::Timestamp;
 use sidegate::store::sqlite::{OpenError, Sqlite};
 use sidegate::store::{Committed, Store};
 use tempfile::TempDir;
 
-use super::commits::{create, holder, ids, replace, tag, verified_trail};
+use super::commits::{create, erase, holder, ids, replace, tag, verified_trail};
 use crate::sample::id;
 
 pub(super) fn folder() -> (TempDir, PathBuf) {
@@ -137,4 +138,41 @@ fn what_is_no_store_is_refused_by_name_and_left_as_it_is() {
         assert!(error.starts_with(&format!("cannot open the store at {}: ", path.display())), "{error}");
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+/// The store answers from memory what it wrote lately; another reader of the file has nothing but the file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_read_from_memory_is_what_the_file_holds() {
+    let (_folder, path) = folder();
+    let store = Arc::new(Sqlite::open(&path).unwrap());
+    let file = Arc::new(Sqlite::open_read_only(&path).unwrap());
+    let lives = (1..=16_u64).map(|number| {
+        let (store, file) = (Arc::clone(&store), Arc::clone(&file));
+        tokio::spawn(async move {
+            let id = id(u128::from(number));
+            let same = async |version: Option<u64>| {
+                let (memory, file) = (store.load(id).await.unwrap(), file.load(id).await.unwrap());
+                assert_eq!(memory, file);
+                assert_eq!(memory.map(|stored| stored.version), version);
+            };
+            same(None).await;
+            create(id).record(b"one").done(&*store).await;
+            same(Some(1)).await;
+            for version in 1..20 {
+                replace(id, version)
+                    .record(&vec![7; 100 * usize::try_from(version * number).unwrap()])
+                    .done(&*store)
+                    .await;
+                assert_eq!(replace(id, version).record(b"late").on(&*store).await, Committed::Conflict);
+                same(Some(version + 1)).await;
+            }
+            erase(id, 20, Vec::new(), Vec::new()).done(&*store).await;
+            same(None).await;
+            create(id).record(b"anew").done(&*store).await;
+            same(Some(1)).await;
+        })
+    });
+    for life in lives.collect::<Vec<_>>() {
+        life.await.unwrap();
+    }
 }
