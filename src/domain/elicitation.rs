@@ -211,7 +211,7 @@ impl State {
 
 /// One try of a handler to claim. Two claims with equal attempts are the same try, asked twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt([u8; 32]);
+pub struct Attempt(#[serde(with = "super::ids::hex")] [u8; 32]);
 
 impl Attempt {
     /// The attempt that a caller named; only a digest of the name is kept.

@@ -1,6 +1,6 @@
 //! Identifiers of elicitations, clients, operators and people.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -10,8 +10,9 @@ use super::Random;
 /// Names one elicitation: 128 random bits, written as exactly 32 lower-case hexadecimal digits.
 ///
 /// There is one spelling of an id; any other (upper case, shorter, padded) is no id at all.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ElicitationId([u8; 16]);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ElicitationId(#[serde(with = "hex")] [u8; 16]);
 
 impl ElicitationId {
     /// A fresh id.
@@ -55,23 +56,10 @@ impl FromStr for ElicitationId {
     }
 }
 
-impl Serialize for ElicitationId {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for ElicitationId {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
 /// A keyed tag (HMAC-SHA-256): equal for equal input, and meaningless without the key ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Tag(pub [u8; 32]);
+pub struct Tag(#[serde(with = "hex")] pub [u8; 32]);
 
 /// The text is not the expected number of lower-case hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -80,7 +68,11 @@ pub struct NotHex;
 
 /// Writes bytes as lower-case hexadecimal.
 pub(crate) fn write_hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    let digit = |half: u8| char::from(if half < 10 { b'0' + half } else { b'a' + half - 10 });
+    bytes.iter().try_for_each(|byte| {
+        f.write_char(digit(byte >> 4))?;
+        f.write_char(digit(byte & 15))
+    })
 }
 
 /// Reads exactly `2 * N` lower-case hexadecimal digits.
@@ -100,6 +92,51 @@ pub(crate) fn parse_hex<const N: usize>(text: &str) -> Result<[u8; N], NotHex> {
         }
     }
     Ok(bytes)
+}
+
+/// For serde: bytes as text in lower-case hexadecimal.
+pub(crate) mod hex {
+    use std::fmt;
+
+    use serde::de::{Deserializer, Error, Visitor};
+    use serde::ser::Serializer;
+
+    use super::{parse_hex, write_hex};
+
+    pub(crate) fn serialize<S: Serializer, const N: usize>(
+        bytes: &[u8; N],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_str(&Hex(bytes))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, const N: usize>(
+        from: D,
+    ) -> Result<[u8; N], D::Error> {
+        from.deserialize_str(HexVisitor::<N>)
+    }
+
+    struct Hex<'a>(&'a [u8]);
+
+    impl fmt::Display for Hex<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write_hex(f, self.0)
+        }
+    }
+
+    struct HexVisitor<const N: usize>;
+
+    impl<const N: usize> Visitor<'_> for HexVisitor<N> {
+        type Value = [u8; N];
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "{} lower-case hexadecimal digits", 2 * N)
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<[u8; N], E> {
+            parse_hex(text).map_err(E::custom)
+        }
+    }
 }
 
 macro_rules! name_type {

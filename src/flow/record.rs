@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::{Error, Gate};
+use crate::domain::ids::hex;
 use crate::domain::{ClientId, Elicitation, ElicitationId, Kind, Tag};
 use crate::store::Stored;
 use crate::vault::{OpenError, Place, Ring};
@@ -34,6 +35,7 @@ pub(super) struct Filing {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Idempotency {
     pub slot: Tag,
+    #[serde(with = "hex")]
     pub fingerprint: [u8; 32],
 }
 
