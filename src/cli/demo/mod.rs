@@ -25,6 +25,9 @@ const EXPIRED: u8 = 4;
 const ENDED: u8 = 5;
 const INTERRUPTED: u8 = 130;
 
+/// How long the service stays for the browser's last page.
+const LAST_PAGE: Duration = Duration::from_secs(2);
+
 /// Play a tool handler that needs a secret, against a server of its own.
 #[derive(Args)]
 pub(super) struct Demo {
@@ -89,7 +92,10 @@ impl Demo {
             say(format!(
                 "Open it in a browser on this computer. You have {span} seconds; Ctrl-C ends the demo."
             ))?;
-            handler.wait().await?
+            let ended = handler.wait().await?;
+            // The handler is told at the same moment as the browser, which has yet to fetch its last page.
+            tokio::time::sleep(LAST_PAGE).await;
+            ended
         };
         match ended {
             Ended::Received(values) => {
