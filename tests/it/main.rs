@@ -23,6 +23,7 @@ mod crash;
 mod demo;
 mod domain;
 mod elicitations;
+mod faults;
 mod links;
 mod openapi;
 mod pages;

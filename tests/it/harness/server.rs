@@ -232,6 +232,13 @@ impl Server {
         known[name].as_str().unwrap().to_owned()
     }
 
+    /// The process's resident memory, in KiB.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.pid()).unwrap()).unwrap();
