@@ -11,12 +11,12 @@ pub struct Shape {
     pub lines: bool,
 }
 
-/// A text as it will be shown: white space around it and bidirectional control characters removed.
+/// A text as it will be shown: white space around it and hidden characters removed.
 ///
 /// # Errors
 /// [`Invalid`] at `field` if nothing is left, if it is too long, or if it has control characters.
 pub fn plain(field: &str, text: &str, shape: Shape) -> Result<String, Invalid> {
-    let kept: String = text.chars().filter(|&c| !is_bidi_control(c)).collect();
+    let kept: String = text.chars().filter(|&c| !is_hidden(c)).collect();
     let kept = kept.replace("\r\n", "\n");
     let kept = kept.trim();
     if kept.is_empty() {
@@ -31,7 +31,13 @@ pub fn plain(field: &str, text: &str, shape: Shape) -> Result<String, Invalid> {
     Ok(kept.to_owned())
 }
 
-/// Characters that reorder what is shown and can make a text read as another (Unicode `Bidi_Control`).
-const fn is_bidi_control(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Characters that make a text read as another: those that reorder it (Unicode `Bidi_Control`), and those that a
+/// person does not see and a program does: soft hyphen, zero-width space, word joiner and invisible operators, byte
+/// order mark, tags. The zero-width joiners stay, since scripts and emoji need them.
+const fn is_hidden(c: char) -> bool {
+    let reorders =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let unseen =
+        matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
+    reorders || unseen
 }

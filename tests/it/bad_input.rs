@@ -201,6 +201,7 @@ async fn a_field_that_is_not_right_is_named() {
         (field("label", "".into()), "secret.fields[0].label"),
         (field("label", "  ".into()), "secret.fields[0].label"),
         (field("label", "\u{202e}\u{200f}".into()), "secret.fields[0].label"),
+        (field("label", "\u{200b}\u{feff}\u{e0041}".into()), "secret.fields[0].label"),
         (field("help", "".into()), "secret.fields[0].help"),
         (field("format", "CANARY".into()), "secret.fields[0].format"),
         (field("required", "yes".into()), "secret.fields[0].required"),

@@ -202,7 +202,7 @@ async fn r29_what_a_client_wrote_is_escaped_stripped_and_marked() {
     let server = Server::local().await;
     let hostile = "<script>alert(1)</script>\"'&<img src=x onerror=y>";
     let mut ask = ask();
-    ask["message"] = format!("Pay\u{202e}lrig \u{2066}now\u{2069}\u{200f} {hostile}").into();
+    ask["message"] = format!("Pay\u{202e}lrig \u{2066}now\u{2069}\u{200f} {hostile}\u{200b}\u{e0041}").into();
     ask["operation"]["summary"] = format!("Sum\u{202d}mary {hostile}").into();
     ask["secret"]["fields"][0]["label"] = format!("Label \u{200e}{hostile}").into();
     ask["secret"]["fields"][0]["help"] = format!("Help {hostile}").into();
@@ -211,9 +211,18 @@ async fn r29_what_a_client_wrote_is_escaped_stripped_and_marked() {
     assert_eq!(page.status, 200);
     assert!(page.texts("script").iter().all(String::is_empty) && page.texts("img").is_empty());
     assert_eq!(page.attributes("script", "src").len(), 1);
-    for bidi in
-        ['\u{202a}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2069}', '\u{200e}', '\u{200f}', '\u{61c}']
-    {
+    for bidi in [
+        '\u{202a}',
+        '\u{202d}',
+        '\u{202e}',
+        '\u{2066}',
+        '\u{2069}',
+        '\u{200e}',
+        '\u{200f}',
+        '\u{61c}',
+        '\u{200b}',
+        '\u{e0041}',
+    ] {
         assert!(!page.html.contains(bidi), "{bidi:?}");
     }
     let text = page.text();
