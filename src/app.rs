@@ -163,6 +163,7 @@ impl Application {
         let result = self.server.await;
         sweeper.abort();
         forgetter.abort();
+        self.gate.store.close().await;
         result
     }
 }

@@ -156,4 +156,6 @@ impl Store for Memory {
     async fn ping(&self) -> Result<(), Unavailable> {
         Ok(())
     }
+
+    async fn close(&self) {}
 }

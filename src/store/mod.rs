@@ -202,4 +202,8 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`Unavailable`].
     async fn ping(&self) -> Result<(), Unavailable>;
+
+    /// Finishes what was asked for before, removes what is left of erased bytes, and lets go of the store. Nothing
+    /// is to be asked of it after that.
+    async fn close(&self);
 }

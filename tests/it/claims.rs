@@ -234,6 +234,15 @@ async fn r25_after_revocation_the_bytes_are_gone() {
 }
 
 #[tokio::test]
+async fn r25_a_service_that_stops_leaves_no_bytes_behind() {
+    let mut server = Server::local().await;
+    let (issued, sealed) = completed(&server).await;
+    server.operator().revoke(&issued.id).await.ok();
+    assert!(server.stop().await.success());
+    assert!(!is_stored(&server, &sealed), "the log was cleaned before the process ended");
+}
+
+#[tokio::test]
 async fn r25_after_retention_nothing_is_left_of_it() {
     let setup = Setup::local()
         .with("SIDEGATE_LIFETIMES__RETENTION", "1")

@@ -309,6 +309,9 @@ async fn r37_every_change_is_one_audit_event_and_verify_finds_what_was_tampered_
             err.contains("does not follow the one before it: the trail was changed there"),
             "{what}: {err}"
         );
+        for side in ["-wal", "-shm"] {
+            let _ = std::fs::remove_file(format!("{}{side}", database.display()));
+        }
         std::fs::write(&database, &pristine).unwrap();
     }
     assert_eq!(audit("verify").await.0, 0);

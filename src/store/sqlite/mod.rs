@@ -20,13 +20,13 @@ use super::{Commit, Committed, Entry, Store, Stored, Tag, Unavailable};
 use crate::domain::{ElicitationId, Timestamp};
 use reader::Read;
 use recent::Recent;
-use writer::Job;
+use writer::{Job, Order};
 
 /// The embedded store.
 pub struct Sqlite {
     // Dropped in this order: readers end, the writer ends, and only then may another process open the file.
     reads: Option<Sender<Read>>,
-    jobs: Option<Sender<Job>>,
+    orders: Option<Sender<Order>>,
     recent: Recent,
     threads: Vec<std::thread::JoinHandle<()>>,
     _lock: Option<schema::Lock>,
@@ -43,9 +43,9 @@ impl Sqlite {
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let lock = schema::lock(path)?;
         let recent = Recent::new();
-        let (jobs, thread) = writer::start(schema::writer(path)?, recent.clone());
+        let (orders, thread) = writer::start(schema::writer(path)?, recent.clone());
         let mut store =
-            Self { reads: None, jobs: Some(jobs), recent, threads: vec![thread], _lock: Some(lock) };
+            Self { reads: None, orders: Some(orders), recent, threads: vec![thread], _lock: Some(lock) };
         store.start_readers(path)?;
         Ok(store)
     }
@@ -57,7 +57,7 @@ impl Sqlite {
     pub fn open_read_only(path: &Path) -> Result<Self, OpenError> {
         // Without a writer nothing is ever noted, and every read is from the file.
         let mut store =
-            Self { reads: None, jobs: None, recent: Recent::new(), threads: Vec::new(), _lock: None };
+            Self { reads: None, orders: None, recent: Recent::new(), threads: Vec::new(), _lock: None };
         store.start_readers(path)?;
         Ok(store)
     }
@@ -81,9 +81,10 @@ impl Sqlite {
     }
 
     async fn write<T>(&self, job: impl FnOnce(writer::Reply<T>) -> Job) -> Result<T, Unavailable> {
-        let jobs = self.jobs.as_ref().ok_or_else(|| Unavailable("it was opened to read only".to_owned()))?;
+        let orders =
+            self.orders.as_ref().ok_or_else(|| Unavailable("it was opened to read only".to_owned()))?;
         let (reply, answer) = oneshot::channel();
-        if jobs.send(job(reply)).is_err() {
+        if orders.send(Order::Write(job(reply))).is_err() {
             return Err(gone());
         }
         answer.await.unwrap_or_else(|_| Err(gone()))
@@ -93,7 +94,7 @@ impl Sqlite {
 impl Drop for Sqlite {
     fn drop(&mut self) {
         self.reads = None;
-        self.jobs = None;
+        self.orders = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -143,5 +144,12 @@ impl Store for Sqlite {
 
     async fn ping(&self) -> Result<(), Unavailable> {
         self.write(Job::Ping).await
+    }
+
+    async fn close(&self) {
+        let (reply, closed) = oneshot::channel();
+        if self.orders.as_ref().is_some_and(|orders| orders.send(Order::Close(reply)).is_ok()) {
+            let _ = closed.await;
+        }
     }
 }

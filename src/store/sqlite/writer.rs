@@ -17,6 +17,13 @@ use crate::store::{
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, Unavailable>>;
 
+/// What the thread is told.
+pub(super) enum Order {
+    Write(Job),
+    /// After all that was ordered before. Answered when the database is closed.
+    Close(oneshot::Sender<()>),
+}
+
 /// One thing to write.
 pub(super) enum Job {
     Commit(Box<Commit>, Reply<Committed>),
@@ -32,17 +39,19 @@ const CLEANING: Duration = Duration::from_millis(500);
 const CLEANING_PATIENCE: Duration = Duration::from_millis(20);
 
 /// Starts the thread; it ends when all senders are gone and everything queued is done.
-pub(super) fn start(connection: Connection, recent: Recent) -> (Sender<Job>, JoinHandle<()>) {
+pub(super) fn start(connection: Connection, recent: Recent) -> (Sender<Order>, JoinHandle<()>) {
     let (sender, queue) = crossbeam_channel::unbounded();
     // What a crash left in the log may hold erased bytes.
     let cleaning = Some(after(CLEANING));
-    let thread = std::thread::spawn(move || Writer { connection, recent, cleaning }.run(&queue));
+    let thread = std::thread::spawn(move || Writer { connection, recent, last: None, cleaning }.run(&queue));
     (sender, thread)
 }
 
 struct Writer {
     connection: Connection,
     recent: Recent,
+    /// As far as it is known: nobody else writes.
+    last: Option<Last>,
     /// Fires when erased bytes that may stand in the write-ahead log are to be removed from it.
     cleaning: Option<Receiver<Instant>>,
 }
@@ -53,7 +62,12 @@ struct Effects {
     written: Vec<Written>,
     /// How many rows of bytes are gone.
     erased: usize,
+    /// The audit trail's last entry, once something was appended.
+    last: Option<Last>,
 }
+
+/// Number and hash of the audit trail's last entry.
+type Last = (u64, [u8; 32]);
 
 /// An answer that waits for the transaction to be durable.
 enum Answer {
@@ -62,13 +76,22 @@ enum Answer {
 }
 
 impl Writer {
-    fn run(mut self, queue: &Receiver<Job>) {
+    fn run(mut self, queue: &Receiver<Order>) {
         loop {
             select! {
                 recv(queue) -> first => {
                     let Ok(first) = first else { break };
-                    let jobs = std::iter::once(first).chain(queue.try_iter()).take(BATCH).collect();
-                    self.batch(jobs);
+                    let (jobs, close) = queued(first, queue);
+                    if !jobs.is_empty() {
+                        self.batch(jobs);
+                    }
+                    if let Some(reply) = close {
+                        self.truncate_log();
+                        drop(self.connection);
+                        // Nobody need be there any more.
+                        let _ = reply.send(());
+                        return;
+                    }
                 }
                 recv(self.cleaning.as_ref().unwrap_or(&never())) -> _ => self.truncate_log(),
             }
@@ -90,7 +113,7 @@ impl Writer {
     fn batch(&mut self, jobs: Vec<Job>) {
         let mut answers = Vec::with_capacity(jobs.len());
         let mut waiting = jobs.into_iter();
-        let mut effects = Effects::default();
+        let mut effects = Effects { last: self.last, ..Effects::default() };
         let result = (|| {
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for job in waiting.by_ref() {
@@ -104,6 +127,7 @@ impl Writer {
                     self.cleaning.get_or_insert_with(|| after(CLEANING));
                 }
                 self.recent.note(effects.written);
+                self.last = effects.last;
                 answers.into_iter().for_each(Answer::send);
             }
             // The whole transaction is undone, so nobody got anything.
@@ -120,6 +144,18 @@ impl Writer {
             }
         }
     }
+}
+
+/// What has queued up to be written together, and who wants it closed after that.
+fn queued(first: Order, queue: &Receiver<Order>) -> (Vec<Job>, Option<oneshot::Sender<()>>) {
+    let mut jobs = Vec::new();
+    for order in std::iter::once(first).chain(queue.try_iter()).take(BATCH) {
+        match order {
+            Order::Write(job) => jobs.push(job),
+            Order::Close(reply) => return (jobs, Some(reply)),
+        }
+    }
+    (jobs, None)
 }
 
 impl Answer {
@@ -155,7 +191,7 @@ fn perform(db: &Transaction<'_>, job: Job, effects: &mut Effects) -> Result<Answ
     match job {
         Job::Commit(job, reply) => Ok(Answer::Committed(reply, commit(db, *job, effects)?)),
         Job::Append(events, reply) => {
-            append(db, events)?;
+            append(db, events, effects)?;
             Ok(Answer::Done(reply))
         }
         Job::Ping(reply) => {
@@ -215,7 +251,7 @@ fn commit(db: &Transaction<'_>, commit: Commit, effects: &mut Effects) -> Result
             effects.written.push(Written::Erased(id));
         }
     }
-    append(db, events)?;
+    append(db, events, effects)?;
     Ok(Committed::Done)
 }
 
@@ -263,20 +299,24 @@ fn free(
     Ok(())
 }
 
-fn append(db: &Transaction<'_>, events: Vec<Vec<u8>>) -> Result<(), rusqlite::Error> {
+fn append(db: &Transaction<'_>, events: Vec<Vec<u8>>, effects: &mut Effects) -> Result<(), rusqlite::Error> {
     if events.is_empty() {
         return Ok(());
     }
-    let last: Option<(u64, [u8; 32])> = db
-        .prepare_cached("SELECT number, hash FROM trail ORDER BY number DESC LIMIT 1")?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    let (mut number, mut hash) = last.unwrap_or_default();
+    let (mut number, mut hash) = match effects.last {
+        Some(last) => last,
+        None => db
+            .prepare_cached("SELECT number, hash FROM trail ORDER BY number DESC LIMIT 1")?
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?
+            .unwrap_or_default(),
+    };
     for event in events {
         number += 1;
         hash = entry_hash(&hash, number, &event);
         run(db, "INSERT INTO trail VALUES (?1, ?2, ?3)", params![number, event, hash])?;
     }
+    effects.last = Some((number, hash));
     Ok(())
 }
 
