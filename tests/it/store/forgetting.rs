@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use sidegate::store::sqlite::Sqlite;
-use sidegate::store::{Committed, Outcome};
+use sidegate::store::{Committed, Outcome, Store as _};
 use tokio::time::{sleep, timeout};
 
 use super::commits::{Change, create, erase, replace};
@@ -85,6 +85,21 @@ async fn r25_erased_bytes_that_had_reached_the_database_are_gone_once_it_is_clos
     }
     drop(store);
     assert_eq!(traces(folder.path()), [""; 0]);
+}
+
+#[tokio::test]
+async fn r25_closing_forgets_at_once_whoever_still_holds_the_store() {
+    let (folder, path) = folder();
+    let store = Sqlite::open(&path).unwrap();
+    for end in planted(&store).await {
+        end.done(&store).await;
+    }
+    // A reader has the file open too, so that closing the writer alone would not empty the log.
+    assert_eq!(store.load(id(9)).await.unwrap(), None);
+    store.close().await;
+    assert_eq!(traces(folder.path()), [""; 0]);
+    assert!(store.ping().await.is_err(), "it takes nothing any more");
+    store.close().await;
 }
 
 #[tokio::test]
