@@ -1,12 +1,14 @@
 //! The composition root: builds the service from a configuration. The only place that names concrete backends.
 
 use std::net::{SocketAddr, TcpListener};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
+use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -152,7 +154,7 @@ impl Application {
     /// # Errors
     /// What the operating system says.
     pub async fn run(self) -> std::io::Result<()> {
-        let sweeper = actix_web::rt::spawn(sweep(self.gate.clone(), self.shutdown.clone()));
+        let sweeper = actix_web::rt::spawn(keep_sweeping(self.gate.clone(), self.shutdown.clone()));
         let limits = self.limits.clone();
         let forgetter = actix_web::rt::spawn(async move {
             loop {
@@ -183,7 +185,15 @@ impl Stopper {
     }
 }
 
-async fn sweep(gate: web::Data<Gate>, shutdown: CancellationToken) {
+/// Sweeps until shutdown, whatever happens: what has expired must not stay because of one bad moment.
+async fn keep_sweeping(gate: web::Data<Gate>, shutdown: CancellationToken) {
+    while AssertUnwindSafe(sweep(&gate, &shutdown)).catch_unwind().await.is_err() {
+        tracing::error!("the sweep broke off where it never should; it begins again");
+        tokio::time::sleep(SWEEP_EVERY).await;
+    }
+}
+
+async fn sweep(gate: &Gate, shutdown: &CancellationToken) {
     while !shutdown.is_cancelled() {
         match gate.sweep().await {
             Ok(count) if Gate::swept_full(count) => {}
@@ -220,9 +230,12 @@ fn clients(config: &Config, upstream: &Arc<Upstream>, clock: &Arc<dyn Clock>) ->
         .clients
         .iter()
         .map(|client| {
-            let identity = sources
-                .get(&client.identity)
-                .ok_or_else(|| ConfigError::new(format!("client `{}` has no identity source", client.id)))?;
+            let identity = sources.get(&client.identity).ok_or_else(|| {
+                ConfigError::new(format!(
+                    "client `{}`: `identity` names no `[identity.…]` section",
+                    client.id
+                ))
+            })?;
             Ok(Client {
                 id: client.id.clone(),
                 name: client.name.clone(),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::Invalid;
-use super::text::{Shape, plain};
+use super::text::{Shape, is_unseen, plain};
 
 /// The form to fill in: one to ten fields with different names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,7 +206,7 @@ impl Field {
             return Err(Invalid::new(at("minLength"), "must not be greater than maxLength"));
         }
         if let Some(pattern) = &spec.pattern {
-            whole_match(pattern).ok_or_else(|| {
+            checked_pattern(pattern).ok_or_else(|| {
                 Invalid::new(
                     at("pattern"),
                     format!("must be a regular expression of at most {LONGEST_PATTERN} characters, without look-around or back-references"),
@@ -227,15 +227,19 @@ impl Field {
 
     fn accept(&self, entered: &str) -> Result<Option<Entry>, Problem> {
         let value = match self.format {
-            Format::Multiline => Zeroizing::new(entered.replace("\r\n", "\n")),
-            Format::Password | Format::Text => Zeroizing::new(entered.trim().to_owned()),
+            Format::Multiline => with_line_feeds(entered),
+            Format::Password | Format::Text => {
+                let around = |c: char| c.is_whitespace() || is_unseen(c);
+                Zeroizing::new(entered.trim_matches(around).to_owned())
+            }
         };
         let trimmed = self.format != Format::Multiline && value.len() != entered.len();
         if value.trim().is_empty() {
             return if self.required { Err(Problem::Missing) } else { Ok(None) };
         }
-        let line_break = |c| self.format == Format::Multiline && c == '\n';
-        if value.chars().any(|c| c.is_control() && !line_break(c)) {
+        // Key files are often indented with tabs.
+        let lays_out = |c| self.format == Format::Multiline && matches!(c, '\n' | '\t');
+        if value.chars().any(|c| c.is_control() && !lays_out(c)) {
             return Err(Problem::ControlCharacter);
         }
         let characters = value.chars().count();
@@ -262,13 +266,33 @@ fn length(field: &str, given: Option<u64>, default: usize) -> Result<usize, Inva
         .ok_or_else(|| Invalid::new(field, format!("must be at most {LONGEST_VALUE}")))
 }
 
-/// The expression, anchored at both ends, in an engine whose time is linear in the value.
-fn whole_match(pattern: &str) -> Option<Regex> {
+/// The value with line feeds as its only line breaks, in one buffer that is wiped.
+fn with_line_feeds(entered: &str) -> Zeroizing<String> {
+    let mut value = Zeroizing::new(String::with_capacity(entered.len()));
+    for (index, line) in entered.split("\r\n").enumerate() {
+        if index > 0 {
+            value.push('\n');
+        }
+        value.push_str(line);
+    }
+    value
+}
+
+/// A pattern as a caller gave it: also valid alone, so that no stray bracket can break out of the group around it.
+fn checked_pattern(pattern: &str) -> Option<Regex> {
     if pattern.chars().count() > LONGEST_PATTERN {
         return None;
     }
-    // Alone first, so that no stray bracket can break out of the group around it.
-    let build = |text: &str| RegexBuilder::new(text).size_limit(PATTERN_MEMORY).build().ok();
     build(pattern)?;
+    whole_match(pattern)
+}
+
+/// The expression, anchored at both ends.
+fn whole_match(pattern: &str) -> Option<Regex> {
     build(&format!("^(?:{pattern})$"))
+}
+
+/// In an engine whose time is linear in the value.
+fn build(pattern: &str) -> Option<Regex> {
+    RegexBuilder::new(pattern).size_limit(PATTERN_MEMORY).build().ok()
 }

@@ -5,7 +5,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+
+/// RFC 3339 in UTC, always with three digits of a second's fraction, so that times compare as texts do.
+const WRITTEN: &[BorrowedFormatItem<'_>] =
+    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
 
 /// A point in time: whole milliseconds since the Unix epoch, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -52,7 +57,7 @@ impl fmt::Display for Timestamp {
         let nanos = i128::from(self.0) * 1_000_000;
         let written = OffsetDateTime::from_unix_timestamp_nanos(nanos)
             .ok()
-            .and_then(|moment| moment.format(&Rfc3339).ok());
+            .and_then(|moment| moment.format(WRITTEN).ok());
         match written {
             Some(text) => f.write_str(&text),
             None => write!(f, "{}ms", self.0),

@@ -4,4 +4,5 @@ mod canonical;
 mod life;
 mod secret;
 mod text;
+mod time;
 mod walk;

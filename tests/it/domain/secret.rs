@@ -58,6 +58,28 @@ proptest! {
     }
 
     #[test]
+    fn what_a_paste_leaves_around_a_single_line_is_removed_and_reported(
+        before in "[\u{feff}\u{200b}\u{2060} ]{1,4}", value in "[!-~]{1,20}", after in "[\u{200b} ]{0,4}"
+    ) {
+        for format in ONE_LINE {
+            let text = format!("{before}{value}{after}");
+            prop_assert_eq!(entered(field(format), &text), Ok(Some((value.clone(), true))));
+        }
+    }
+
+    #[test]
+    fn a_multiline_value_may_be_indented_with_tabs_and_has_no_other_control_character(
+        before in "[a-z]{1,8}", control in "[\\x00-\\x08\x0b-\x1f\x7f-\u{9f}]"
+    ) {
+        prop_assert_eq!(
+            entered(field(Format::Multiline), "{\n\t\"key\": 1\n}"),
+            Ok(Some(kept("{\n\t\"key\": 1\n}")))
+        );
+        let text = format!("{before}{control}z");
+        prop_assert_eq!(entered(field(Format::Multiline), &text), Err(Problem::ControlCharacter));
+    }
+
+    #[test]
     fn length_is_counted_in_characters_and_both_ends_are_allowed(length in 1_usize..12) {
         let spec = FieldSpec { min_length: Some(4), max_length: Some(8), ..field(Format::Text) };
         let text = "ß".repeat(length);
@@ -98,8 +120,8 @@ fn a_pattern_is_not_satisfied_by_one_line_of_several() {
 }
 
 #[test]
-fn a_line_break_alone_is_the_only_control_character_of_a_multiline_value() {
-    for text in ["a\rb", "a\tb", "a\0b", "a\u{85}b", "a\n\rb"] {
+fn a_line_break_and_a_tab_are_the_only_control_characters_of_a_multiline_value() {
+    for text in ["a\rb", "a\0b", "a\u{85}b", "a\n\rb"] {
         assert_eq!(entered(field(Format::Multiline), text), Err(Problem::ControlCharacter), "{text:?}");
     }
 }

@@ -31,14 +31,21 @@ fn r29_white_space_hidden_behind_a_bidirectional_control_is_stripped_too() {
 
 #[test]
 fn a_text_of_nothing_that_can_be_seen_is_refused() {
-    for text in ["", "  \t\n ", "\u{202e}\u{202c}", " \u{200f} "] {
+    for text in [
+        "",
+        "  \t\n ",
+        "\u{202e}\u{202c}",
+        " \u{200f} ",
+        "\u{2800} \u{2800}",
+        "\u{3164}\u{115f}\u{1160}\u{ffa0}",
+    ] {
         assert_eq!(shown(text, LINES).unwrap_err(), "message must not be empty", "{text:?}");
     }
 }
 
 #[test]
 fn control_characters_are_refused_and_line_breaks_only_where_there_are_lines() {
-    for control in ['\0', '\u{1b}', '\u{7}', '\u{7f}', '\u{9b}', '\t', '\r'] {
+    for control in ['\0', '\u{1b}', '\u{7}', '\u{7f}', '\u{9b}', '\t', '\r', '\u{2028}', '\u{2029}'] {
         let text = format!("a{control}b");
         for shape in [LINE, LINES] {
             assert_eq!(shown(&text, shape).unwrap_err(), "message must not contain control characters");
