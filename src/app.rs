@@ -12,12 +12,16 @@ use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::config::{Config, ConfigError, IdentitySettings};
+use crate::config::{Config, ConfigError, IdentitySettings, SharedStore, StoreSettings};
 use crate::domain::{Clock, Random};
+use crate::flow::issue::LONGEST_LIFETIME;
 use crate::flow::{Client, Clients, Gate};
 use crate::identity::{IdentitySource, loopback::Loopback, proxy::Proxy};
 use crate::notify::local::Local;
+use crate::notify::{self, Notify};
+use crate::redis_client;
 use crate::store::sqlite::Sqlite;
+use crate::store::{self, Store};
 use crate::system::{SystemClock, SystemRandom};
 use crate::upstream::Upstream;
 use crate::vault::{KeyFileError, create_key_file, load_key_file};
@@ -45,9 +49,12 @@ pub enum StartError {
     /// The key file.
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
-    /// The store.
+    /// The embedded store.
     #[error(transparent)]
-    Store(#[from] crate::store::sqlite::OpenError),
+    Embedded(#[from] crate::store::sqlite::OpenError),
+    /// The shared store.
+    #[error("`store.url`: {0}")]
+    Shared(crate::redis_client::Error),
     /// The HTTP client.
     #[error(transparent)]
     Upstream(#[from] crate::upstream::UpstreamError),
@@ -71,7 +78,7 @@ impl Application {
     ///
     /// # Errors
     /// [`StartError`].
-    pub fn build(config: &Config) -> Result<Self, StartError> {
+    pub async fn build(config: &Config) -> Result<Self, StartError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let random: Arc<dyn Random> = Arc::new(SystemRandom);
         let upstream = Arc::new(Upstream::new(config.allow_addresses.clone())?);
@@ -88,9 +95,10 @@ impl Application {
             create_key_file(&config.key_file, &*random, clock.now())?;
         }
         let shutdown = CancellationToken::new();
+        let (store, notify) = backends(config, &random).await?;
         let gate = web::Data::new(Gate {
-            store: Arc::new(Sqlite::open(&config.database)?),
-            notify: Arc::new(Local::new()),
+            store,
+            notify,
             ring: load_key_file(&config.key_file, Arc::clone(&random))?,
             clock,
             random,
@@ -195,13 +203,56 @@ async fn keep_sweeping(gate: web::Data<Gate>, shutdown: CancellationToken) {
 
 async fn sweep(gate: &Gate, shutdown: &CancellationToken) {
     while !shutdown.is_cancelled() {
-        match gate.sweep().await {
+        match gate.tend().await {
             Ok(count) if Gate::swept_full(count) => {}
             Ok(_) => tokio::time::sleep(SWEEP_EVERY).await,
             Err(error) => {
                 tracing::error!(%error, "what is due could not be done; it will be tried again");
                 tokio::time::sleep(2 * SWEEP_EVERY).await;
             }
+        }
+    }
+}
+
+/// The store that the configuration names, and how its changes are told.
+async fn backends(
+    config: &Config,
+    random: &Arc<dyn Random>,
+) -> Result<(Arc<dyn Store>, Arc<dyn Notify>), StartError> {
+    match &config.store {
+        StoreSettings::Embedded(file) => Ok((Arc::new(Sqlite::open(file)?), Arc::new(Local::new()))),
+        StoreSettings::Shared(settings) => {
+            let store = shared_store(config, settings, random);
+            match store.client().first().await {
+                Err(error @ redis_client::Error::Unfit(_)) => return Err(StartError::Shared(error)),
+                // The keeper goes on trying and has said so; until it succeeds every step is refused.
+                Ok(_) | Err(_) => {}
+            }
+            let channel = store::redis::channel(&settings.prefix);
+            Ok((Arc::new(store), Arc::new(notify::redis::Redis::start(&settings.server, channel))))
+        }
+    }
+}
+
+fn shared_store(config: &Config, settings: &SharedStore, random: &Arc<dyn Random>) -> store::redis::Redis {
+    let spans = &config.spans;
+    let longest = spans.longest_life.max(LONGEST_LIFETIME) + spans.claim_by + spans.retention;
+    let kept = store::redis::Kept { records: 2 * longest, trail: settings.trail_retention };
+    store::redis::Redis::start(&settings.server, &settings.prefix, kept, Arc::clone(random))
+}
+
+/// The store that the configuration names, to read from beside a service that runs.
+///
+/// # Errors
+/// [`StartError`] if it cannot be opened or reached.
+pub async fn open_to_read(config: &Config) -> Result<Arc<dyn Store>, StartError> {
+    match &config.store {
+        StoreSettings::Embedded(file) => Ok(Arc::new(Sqlite::open_read_only(file)?)),
+        StoreSettings::Shared(settings) => {
+            let random: Arc<dyn Random> = Arc::new(SystemRandom);
+            let store = shared_store(config, settings, &random);
+            store.client().first().await.map_err(StartError::Shared)?;
+            Ok(Arc::new(store))
         }
     }
 }

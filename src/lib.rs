@@ -22,6 +22,7 @@ pub mod flow;
 pub mod identity;
 pub mod mcp;
 pub mod notify;
+pub mod redis_client;
 pub mod store;
 pub mod system;
 pub mod telemetry;

@@ -6,9 +6,9 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{Done, Failure, Place, block_on, say};
+use crate::app::open_to_read;
 use crate::domain::Event;
 use crate::flow::trail::read_trail;
-use crate::store::sqlite::Sqlite;
 use crate::system::SystemRandom;
 use crate::vault::load_key_file;
 
@@ -62,13 +62,16 @@ fn read(
 ) -> Result<u64, Failure> {
     let (config, _) = place.load()?;
     let ring = load_key_file(&config.key_file, Arc::new(SystemRandom))?;
-    let store = Sqlite::open_read_only(&config.database)?;
-    let mut written = Ok(());
-    let count = block_on(read_trail(&store, &ring, |number, event| {
-        if written.is_ok() {
-            written = each(number, event);
-        }
-    }))?;
-    written?;
-    Ok(count)
+    block_on(async {
+        let store = open_to_read(&config).await?;
+        let mut written = Ok(());
+        let count = read_trail(&*store, &ring, |number, event| {
+            if written.is_ok() {
+                written = each(number, event);
+            }
+        });
+        let count = count.await?;
+        written?;
+        Ok(count)
+    })
 }

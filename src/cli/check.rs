@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{Done, Place, block_on, say};
-use crate::config::IdentitySettings;
+use crate::config::{IdentitySettings, StoreSettings};
 use crate::identity::proxy::Proxy;
+use crate::redis_client::RedisClient;
 use crate::system::{SystemClock, SystemRandom};
 use crate::upstream::Upstream;
 use crate::vault::load_key_file;
@@ -22,6 +23,16 @@ pub(super) fn run(place: &Place) -> Done {
     } else {
         load_key_file(&config.key_file, Arc::new(SystemRandom))?;
         say(format!("ok  key ring: {}", config.key_file.display()))?;
+    }
+    match &config.store {
+        StoreSettings::Embedded(file) => say(format!("ok  store: {}", file.display()))?,
+        StoreSettings::Shared(store) => {
+            let settings = store.server.clone();
+            let report = block_on(async { RedisClient::start(settings).first().await })?;
+            for sentence in report.sentences() {
+                say(format!("ok  store: {sentence}"))?;
+            }
+        }
     }
     if let Some(files) = &config.server.tls {
         tls::server_config(files)?;

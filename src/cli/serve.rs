@@ -32,7 +32,7 @@ impl Serve {
         make_folder(&self.place.data)?;
         telemetry::start(config.log_level);
         block_on(async {
-            let application = Application::build(&config)?;
+            let application = Application::build(&config).await?;
             if let Some(local) = local {
                 local.publish(application.public_url())?;
             }

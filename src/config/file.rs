@@ -14,6 +14,7 @@ use url::Url;
 use super::{Config, ConfigError, TlsFiles};
 use crate::api_key::KeyDigest;
 use crate::domain::Kind;
+use crate::redis_client::Durability;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,10 +63,28 @@ impl Default for Server {
     }
 }
 
+/// Everything but `url` is for a store that several instances share.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Store {
     pub url: Option<String>,
+    pub prefix: Option<String>,
+    pub username: Option<String>,
+    pub password_file: Option<PathBuf>,
+    pub sentinel_password_file: Option<PathBuf>,
+    pub tls: Option<StoreTls>,
+    pub durability: Option<Durability>,
+    pub allow_eviction: Option<bool>,
+    /// In seconds.
+    pub trail_retention: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoreTls {
+    pub ca: Option<PathBuf>,
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
 }
 
 #[derive(Default, Deserialize)]

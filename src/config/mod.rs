@@ -4,12 +4,14 @@
 //! sentence that says what to change.
 
 mod file;
+mod store;
 mod validate;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ipnet::IpNet;
 use url::Url;
@@ -18,14 +20,15 @@ use crate::api_key::KeyDigest;
 use crate::domain::{ClientId, Kind, OperatorId, Spans};
 use crate::flow::Quotas;
 use crate::identity::proxy::ProxySettings;
+use crate::redis_client;
 
 /// A checked configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Where the service listens and how it is reached.
     pub server: Server,
-    /// The SQLite database of the embedded store.
-    pub database: PathBuf,
+    /// Where elicitations are kept.
+    pub store: StoreSettings,
     /// The file of the key ring.
     pub key_file: PathBuf,
     /// Whether a key file that is missing is made at the first start: so if the configuration names none.
@@ -61,6 +64,26 @@ pub struct Server {
     pub trusted_proxies: Vec<IpNet>,
     /// Host names, with port if any, that are answered besides that of `public_url`.
     pub hosts: Vec<String>,
+}
+
+/// Where elicitations are kept.
+#[derive(Debug, Clone)]
+pub enum StoreSettings {
+    /// In a SQLite database, for this process alone.
+    Embedded(PathBuf),
+    /// On a server that several instances share.
+    Shared(Box<SharedStore>),
+}
+
+/// A store that several instances share.
+#[derive(Debug, Clone)]
+pub struct SharedStore {
+    /// The server.
+    pub server: redis_client::Settings,
+    /// What the names of all keys begin with.
+    pub prefix: String,
+    /// How long the audit trail is kept, counted from the last entry of each part.
+    pub trail_retention: Duration,
 }
 
 /// The files of a TLS certificate.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use url::{Host, Url};
 
 use super::file::{Client, File, Identity, Source};
+use super::store;
 use super::{ClientSettings, Config, ConfigError, IdentitySettings, OperatorSettings, Rates, Server};
 use crate::api_key::KeyDigest;
 use crate::domain::text::{Shape, plain};
@@ -29,7 +30,7 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
             trusted_proxies: file.server.trusted_proxies,
             hosts: file.server.hosts,
         },
-        database: database(file.store.url.as_deref(), data)?,
+        store: store::checked(file.store, data)?,
         make_key_file: file.keys.file.is_none(),
         key_file: file.keys.file.unwrap_or_else(|| data.join("keys.toml")),
         clients: clients(file.clients, &identities)?,
@@ -128,16 +129,6 @@ fn public_url(url: Url) -> Result<Url, ConfigError> {
         Err(ConfigError::new(
             "`server.public_url` must be an http or https URL with a host and at most a path, such as https://gate.example.com",
         ))
-    }
-}
-
-fn database(url: Option<&str>, data: &Path) -> Result<PathBuf, ConfigError> {
-    match url {
-        None => Ok(data.join("sidegate.db")),
-        Some(url) => match url.strip_prefix("sqlite:") {
-            Some(path) if !path.is_empty() => Ok(PathBuf::from(path)),
-            _ => Err(ConfigError::new("`store.url` must be `sqlite:` and the path of the database file")),
-        },
     }
 }
 

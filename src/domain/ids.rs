@@ -61,6 +61,12 @@ impl FromStr for ElicitationId {
 #[serde(transparent)]
 pub struct Tag(#[serde(with = "hex")] pub [u8; 32]);
 
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_hex(f, &self.0)
+    }
+}
+
 /// The text is not the expected number of lower-case hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not lower-case hexadecimal of the right length")]

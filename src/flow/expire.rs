@@ -34,6 +34,15 @@ impl Gate {
         Ok(count)
     }
 
+    /// What is to be done about once a second: the store's own housekeeping, and what is due if it is for this instance
+    /// to do. Returns how many records were due.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn tend(&self) -> Result<usize, Error> {
+        if self.store.tend().await? { self.sweep().await } else { Ok(0) }
+    }
+
     /// Whether a sweep that found `count` may have left some for another.
     #[must_use]
     pub const fn swept_full(count: usize) -> bool {

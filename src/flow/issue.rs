@@ -28,6 +28,8 @@ pub struct Ask {
 
 /// Seconds that `expiresIn` may be.
 const LIFETIMES: std::ops::RangeInclusive<u64> = 10..=86_400;
+/// The longest time that a caller may ask for.
+pub const LONGEST_LIFETIME: Duration = Duration::from_secs(*LIFETIMES.end());
 const DEFAULT_LIFETIME: u64 = 600;
 const MESSAGE: Shape = Shape { longest: 1000, lines: true };
 

@@ -1,7 +1,8 @@
 //! The handler looks at an elicitation, and may wait until the person is done with it.
 //!
 //! A waiting poll holds no store connection and asks nothing while it waits: it subscribes, reads, and sleeps
-//! until word of a change, the deadline, its own limit, or shutdown.
+//! until word of a change, the deadline, its own limit, or shutdown. If the store cannot be read when it wakes, it
+//! tries again while its wait lasts.
 
 use std::time::Duration;
 
@@ -10,6 +11,9 @@ use crate::domain::{Elicitation, ElicitationId};
 
 /// The longest wait that is granted.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(50);
+
+/// How long a waiting poll leaves a store alone that it could not read.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 impl Gate {
     /// The elicitation, once it is no longer pending or in progress, or after `wait`.
@@ -30,7 +34,14 @@ impl Gate {
         }
         let mut subscription = self.notify.subscribe(id);
         loop {
-            elicitation = self.read(client, id).await?;
+            match self.read(client, id).await {
+                Ok(read) => elicitation = read,
+                Err(Error::Unavailable(_)) if self.now() < until && !self.shutdown.is_cancelled() => {
+                    tokio::time::sleep(TRY_AGAIN).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
             let now = self.now();
             if !elicitation.state().name().is_live() || now >= until || self.shutdown.is_cancelled() {
                 return Ok(elicitation);

@@ -29,7 +29,7 @@ pub enum TrailError {
     Unavailable(#[from] crate::store::Unavailable),
 }
 
-/// Reads the whole trail in order, checks the chain, and hands each event with its number to `each`: `None` if
+/// Reads the whole trail in order, from the oldest entry that is kept, checks the chain, and hands each event with its number to `each`: `None` if
 /// it was sealed under a key that has left the ring since. Returns how many there are.
 ///
 /// # Errors
@@ -39,11 +39,12 @@ pub async fn read_trail(
     ring: &Ring,
     mut each: impl FnMut(u64, Option<Event>),
 ) -> Result<u64, TrailError> {
-    let (mut number, mut hash) = (0, [0; 32]);
+    let (first, mut hash) = store.trail_start().await?;
+    let mut number = first;
     loop {
         let page = store.entries(number, PAGE).await?;
         if page.is_empty() {
-            return Ok(number);
+            return Ok(number - first);
         }
         for entry in page {
             if entry.number != number + 1 || entry.hash != entry_hash(&hash, entry.number, &entry.event) {

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use super::{Notify, Subscription, Wake};
 use crate::domain::ElicitationId;
 
-/// A registry of listeners. It holds an entry only for what somebody listens to.
-#[derive(Default)]
+/// A registry of listeners. It holds an entry only for what somebody listens to. Clones share it.
+#[derive(Clone, Default)]
 pub struct Local {
     topics: Arc<Mutex<HashMap<ElicitationId, watch::Sender<()>>>>,
 }
@@ -26,6 +26,13 @@ impl Local {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Wakes everyone: what they listen for may have changed unheard.
+    pub fn publish_to_all(&self) {
+        for topic in self.topics.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            topic.send_replace(());
+        }
     }
 
     /// How many elicitations are listened to.

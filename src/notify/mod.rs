@@ -3,6 +3,7 @@
 //! The order that loses no wake-up: subscribe, read, wait. A wake-up means "read again", never what changed.
 
 pub mod local;
+pub mod redis;
 
 use std::future::Future;
 use std::pin::Pin;

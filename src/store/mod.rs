@@ -5,6 +5,7 @@
 //! loaded. A commit does all that it lists or nothing.
 
 pub mod memory;
+pub mod redis;
 pub mod sqlite;
 
 use async_trait::async_trait;
@@ -196,6 +197,23 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`Unavailable`].
     async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable>;
+
+    /// The number and hash that the oldest entry follows which is still kept: zeros where all are.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    async fn trail_start(&self) -> Result<(u64, [u8; 32]), Unavailable> {
+        Ok((0, [0; 32]))
+    }
+
+    /// Does what the store has to do for itself from time to time; to be called about once a second. Returns whether this
+    /// instance is the one that is to sweep, among those that share the store.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    async fn tend(&self) -> Result<bool, Unavailable> {
+        Ok(true)
+    }
 
     /// Whether the store answers, reading and writing.
     ///

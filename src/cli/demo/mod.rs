@@ -57,7 +57,7 @@ impl Demo {
         let local = Local::load_or_make(&data)?;
         let config = Config::local(&data, local.client(), local.operator())?.listen_on(self.listen)?;
         block_on(async {
-            let application = Application::build(&config)?;
+            let application = Application::build(&config).await?;
             let url = application.public_url().clone();
             local.publish(&url)?;
             let stopper = application.stopper();

@@ -5,6 +5,7 @@ pub(crate) mod browser;
 pub(crate) mod handler;
 pub(crate) mod issuer;
 pub(crate) mod person;
+pub(crate) mod redis;
 pub(crate) mod server;
 
 pub(crate) use handler::{Handler, Reply, ask};

@@ -6,7 +6,8 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
 use reqwest::Url;
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+pub(crate) use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, kill_process, prlimit};
 use serde_json::Value;
 use sidegate::api_key::{self, Holder, KeyDigest};
 use sidegate::system::SystemRandom;
@@ -241,8 +242,7 @@ impl Server {
 
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(i32::try_from(self.pid()).unwrap()).unwrap();
-        kill_process(pid, signal).unwrap();
+        send(self.pid(), signal);
     }
 
     /// Lets no file grow beyond this many bytes, as a full disk would; `None` gives the space back.
@@ -275,8 +275,13 @@ impl Server {
     }
 }
 
+/// Sends a process of ours a signal.
+pub(super) fn send(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
 /// Makes a certificate for loopback; the setting that names it.
-fn certificate(folder: &Path) -> String {
+pub(super) fn certificate(folder: &Path) -> String {
     let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
     if !certificate.exists() {
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
@@ -286,6 +291,6 @@ fn certificate(folder: &Path) -> String {
     format!("tls = {{ certificate = \"{}\", key = \"{}\" }}\n", certificate.display(), key.display())
 }
 
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

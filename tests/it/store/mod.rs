@@ -53,6 +53,10 @@ macro_rules! contract {
 contract! {
     memory => super::opened::memory;
     embedded => super::opened::sqlite;
+    redis => super::opened::redis;
+    valkey => super::opened::valkey;
+    cluster => super::opened::cluster;
+    sentinel => super::opened::sentinel;
 }
 
 /// Pinned: a trail that was exported must verify for ever.

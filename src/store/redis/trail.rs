@@ -1,0 +1,193 @@
+//! The trail: events leave their shard's outbox in the order of their stamps and become entries, each with the hash of all
+//! before it. Any instance may chain; the trail's end says how far each outbox was drained, and changes in the same
+//! script that appends, so no event is chained twice and none is lost.
+
+use futures_util::future::try_join_all;
+use redis::cmd;
+
+use super::keys::Shard;
+use super::{Redis, Unavailable};
+use crate::store::{Entry, entry_hash};
+
+/// How many events one script chains, and how many one outbox contributes.
+const BATCH: usize = 512;
+/// How many entries a chunk of the trail has.
+const CHUNK: u64 = 1024;
+/// How often a batch is tried against other instances that chain.
+const TRIES: usize = 64;
+const STAMP: usize = 16;
+
+/// The trail's end as it was read.
+struct End {
+    number: u64,
+    hash: [u8; 32],
+    /// For each shard, the stamp up to which its outbox was drained.
+    drained: Vec<Vec<u8>>,
+}
+
+/// An event that waits in an outbox.
+struct Waiting {
+    shard: Shard,
+    stamp: Vec<u8>,
+    event: Vec<u8>,
+}
+
+impl Redis {
+    /// Chains whatever waits in the outboxes.
+    pub(super) async fn drain(&self) -> Result<(), Unavailable> {
+        let mut tries = 0;
+        loop {
+            let end = self.end().await?;
+            let waiting = self.waiting(&end).await?;
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            if !self.chain(&end, &waiting).await? {
+                tries += 1;
+                if tries == TRIES {
+                    return Err(Unavailable("other instances chain the trail faster".to_owned()));
+                }
+            }
+        }
+    }
+
+    async fn end(&self) -> Result<End, Unavailable> {
+        let mut command = cmd("HMGET");
+        command.arg(self.keys.trail_end()).arg("number").arg("hash");
+        for shard in Shard::all() {
+            command.arg(shard.name());
+        }
+        let mut fields = self.run::<Vec<Option<Vec<u8>>>>(&command).await?.into_iter();
+        let number = fields.next().flatten();
+        let number = number.and_then(|number| std::str::from_utf8(&number).ok()?.parse().ok()).unwrap_or(0);
+        let hash = fields.next().flatten().and_then(|hash| hash.try_into().ok()).unwrap_or([0; 32]);
+        Ok(End { number, hash, drained: fields.map(Option::unwrap_or_default).collect() })
+    }
+
+    /// The next events in the order of their stamps, whole groups of one stamp, as many as fit into a batch and a chunk.
+    async fn waiting(&self, end: &End) -> Result<Vec<Waiting>, Unavailable> {
+        let outboxes = try_join_all(Shard::all().zip(&end.drained).map(|(shard, drained)| async move {
+            let mut command = cmd("LRANGE");
+            command.arg(self.keys.outbox(shard)).arg(0).arg(BATCH - 1);
+            let listed: Vec<Vec<u8>> = self.run(&command).await?;
+            let full = listed.len() == BATCH;
+            let mut waiting: Vec<_> = listed.into_iter().filter_map(|bytes| split(shard, bytes)).collect();
+            if waiting.first().is_some_and(|first| first.stamp <= *drained) {
+                // An instance chained them and did not come to trimming.
+                self.trim(shard, drained).await?;
+                waiting.retain(|event| event.stamp > *drained);
+            }
+            if full {
+                // The last group may go on beyond what was read.
+                let last = waiting.last().map(|event| event.stamp.clone());
+                if waiting.iter().any(|event| Some(&event.stamp) != last.as_ref()) {
+                    waiting.retain(|event| Some(&event.stamp) != last.as_ref());
+                }
+            }
+            Ok::<_, Unavailable>(waiting)
+        }));
+        let mut waiting: Vec<_> = outboxes.await?.into_iter().flatten().collect();
+        waiting.sort_by(|one, other| (&one.stamp, one.shard).cmp(&(&other.stamp, other.shard)));
+        let room = usize::try_from(CHUNK - end.number % CHUNK).unwrap_or(BATCH).min(BATCH);
+        if let Some(beyond) = waiting.get(room) {
+            let split = (beyond.stamp.clone(), beyond.shard);
+            let whole = waiting.iter().take_while(|event| (&event.stamp, event.shard) < (&split.0, split.1)).count();
+            // A group that is larger than the room is the one thing that may be cut, by making its chunk longer.
+            let group = waiting.iter().take_while(|event| (&event.stamp, event.shard) <= (&split.0, split.1)).count();
+            waiting.truncate(if whole > 0 { whole } else { group });
+        }
+        Ok(waiting)
+    }
+
+    /// Appends these events if the trail still ends there; `false` if another instance was faster.
+    async fn chain(&self, end: &End, waiting: &[Waiting]) -> Result<bool, Unavailable> {
+        let (mut number, mut hash) = (end.number, end.hash);
+        let mut entries = Vec::with_capacity(waiting.len());
+        for Waiting { event, .. } in waiting {
+            number += 1;
+            hash = entry_hash(&hash, number, event);
+            entries.push([&hash[..], event].concat());
+        }
+        let drained: Vec<(Shard, &Vec<u8>, &Vec<u8>)> = Shard::all()
+            .zip(&end.drained)
+            .filter_map(|(shard, before)| {
+                let last = waiting.iter().rfind(|event| event.shard == shard)?;
+                Some((shard, before, &last.stamp))
+            })
+            .collect();
+        let mut call = self
+            .scripts
+            .chain
+            .call()
+            .key(self.keys.trail_end())
+            .key(self.keys.trail_chunk(end.number / CHUNK))
+            .number(end.number)
+            .arg(hash.to_vec())
+            .number(number)
+            .arg(end.hash.to_vec())
+            .number(self.kept.trail.as_millis())
+            .number(drained.len());
+        for (shard, before, after) in &drained {
+            call = call.arg(shard.name()).arg((*before).clone()).arg((*after).clone());
+        }
+        if self.call::<i64>(&call.args(entries)).await? == 0 {
+            return Ok(false);
+        }
+        try_join_all(drained.iter().map(|(shard, _, after)| self.trim(*shard, after))).await?;
+        Ok(true)
+    }
+
+    async fn trim(&self, shard: Shard, stamp: &[u8]) -> Result<(), Unavailable> {
+        let call = self.scripts.trim.call().key(self.keys.outbox(shard));
+        self.call::<i64>(&call.arg(stamp.to_vec()).number(BATCH)).await.map(drop)
+    }
+
+    /// The number and hash that the oldest entry follows which is still kept.
+    pub(super) async fn oldest_entry_kept(&self) -> Result<(u64, [u8; 32]), Unavailable> {
+        let end = self.end().await?;
+        // Chunks go in their order: the first that is there is found by halving.
+        let (mut gone, mut there) = (0, end.number.div_ceil(CHUNK));
+        while gone < there {
+            let middle = u64::midpoint(gone, there);
+            if self.run::<bool>(cmd("EXISTS").arg(self.keys.trail_chunk(middle))).await? {
+                there = middle;
+            } else {
+                gone = middle + 1;
+            }
+        }
+        let first: Option<Vec<u8>> = self.run(cmd("LINDEX").arg(self.keys.trail_chunk(gone)).arg(0)).await?;
+        let hash = first.and_then(|hash| hash.try_into().ok());
+        Ok(hash.map_or((end.number, end.hash), |hash| (gone * CHUNK, hash)))
+    }
+
+    pub(super) async fn read_entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
+        let mut entries = Vec::new();
+        let mut number = after;
+        while entries.len() < limit {
+            // Element 0 of a chunk is what it follows, so an entry's number within it is its index.
+            let (chunk, index) = (number / CHUNK, number % CHUNK + 1);
+            let last = index + (limit - entries.len()) as u64 - 1;
+            let mut command = cmd("LRANGE");
+            command.arg(self.keys.trail_chunk(chunk)).arg(index).arg(last);
+            let listed: Vec<Vec<u8>> = self.run(&command).await?;
+            if listed.is_empty() {
+                break;
+            }
+            for bytes in listed {
+                number += 1;
+                let (hash, event) = bytes.split_first_chunk::<32>().ok_or_else(broken)?;
+                entries.push(Entry { number, event: event.to_vec(), hash: *hash });
+            }
+        }
+        Ok(entries)
+    }
+}
+
+fn split(shard: Shard, mut bytes: Vec<u8>) -> Option<Waiting> {
+    let event = (bytes.len() >= STAMP).then(|| bytes.split_off(STAMP))?;
+    Some(Waiting { shard, stamp: bytes, event })
+}
+
+fn broken() -> Unavailable {
+    Unavailable("an entry of the trail is too short".to_owned())
+}
