@@ -223,10 +223,9 @@ async fn backends(
         StoreSettings::Embedded(file) => Ok((Arc::new(Sqlite::open(file)?), Arc::new(Local::new()))),
         StoreSettings::Shared(settings) => {
             let store = shared_store(config, settings, random);
-            match store.client().first().await {
-                Err(error @ redis_client::Error::Unfit(_)) => return Err(StartError::Shared(error)),
-                // The keeper goes on trying and has said so; until it succeeds every step is refused.
-                Ok(_) | Err(_) => {}
+            // Of a server that cannot be reached the log has word, and every step is refused until it can.
+            if let Err(error @ redis_client::Error::Unfit(_)) = store.client().first().await {
+                return Err(StartError::Shared(error));
             }
             let channel = store::redis::channel(&settings.prefix);
             Ok((Arc::new(store), Arc::new(notify::redis::Redis::start(&settings.server, channel))))

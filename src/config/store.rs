@@ -17,8 +17,8 @@ const LONGEST_PREFIX: usize = 64;
 pub(super) fn checked(store: Store, data: &Path) -> Result<StoreSettings, ConfigError> {
     match &store.url {
         Some(url) if Address::is_meant(url) => {
-            let address = Address::parse(url)
-                .map_err(|error| ConfigError::new(format!("`store.url` {error}")))?;
+            let address =
+                Address::parse(url).map_err(|error| ConfigError::new(format!("`store.url` {error}")))?;
             shared(store, address).map(|shared| StoreSettings::Shared(Box::new(shared)))
         }
         url => {

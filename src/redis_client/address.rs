@@ -67,7 +67,9 @@ pub enum AddressError {
     #[error("names several nodes; write redis+sentinel:// or redis+cluster://")]
     SeveralNodes,
     /// No name after the Sentinels.
-    #[error("must end with the name under which the Sentinels watch the server, as in redis+sentinel://host:26379/mymaster")]
+    #[error(
+        "must end with the name under which the Sentinels watch the server, as in redis+sentinel://host:26379/mymaster"
+    )]
     Master,
     /// Not a number, or one on a Cluster.
     #[error("must have a database's number after the last slash, or nothing; on a Cluster nothing")]
@@ -102,8 +104,7 @@ impl Address {
         };
         let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
         let default_port = if kind == "sentinel" { 26379 } else { 6379 };
-        let nodes =
-            hosts.split(',').map(|host| node(host, default_port)).collect::<Result<Vec<_>, _>>()?;
+        let nodes = hosts.split(',').map(|host| node(host, default_port)).collect::<Result<Vec<_>, _>>()?;
         let (topology, database) = match kind {
             "" if nodes.len() > 1 => return Err(AddressError::SeveralNodes),
             "" => (Topology::Standalone, path),
@@ -118,7 +119,8 @@ impl Address {
             "cluster" => return Err(AddressError::Database),
             _ => return Err(AddressError::Scheme),
         };
-        let database = if database.is_empty() { Some(0) } else { database.parse::<u16>().ok().map(i64::from) };
+        let database =
+            if database.is_empty() { Some(0) } else { database.parse::<u16>().ok().map(i64::from) };
         let (username, password) = credentials.map_or(Ok((None, None)), user)?;
         Ok(Self {
             topology,

@@ -111,7 +111,9 @@ fn sentinels(address: &Address, master: &str) -> Result<redis::sentinel::Sentine
 
 fn connection_addr(address: &Address, (host, port): &(String, u16)) -> ConnectionAddr {
     match address.tls {
-        Some(_) => ConnectionAddr::TcpTls { host: host.clone(), port: *port, insecure: false, tls_params: None },
+        Some(_) => {
+            ConnectionAddr::TcpTls { host: host.clone(), port: *port, insecure: false, tls_params: None }
+        }
         None => ConnectionAddr::Tcp(host.clone(), *port),
     }
 }

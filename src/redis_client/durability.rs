@@ -88,8 +88,7 @@ fn facts(info: &str, config: Option<&Value>) -> Facts {
     let settings: Vec<(String, String)> = config
         .and_then(|config| redis::from_redis_value_ref::<Vec<(String, String)>>(config).ok())
         .unwrap_or_default();
-    let setting =
-        |key: &str| settings.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+    let setting = |key: &str| settings.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
     let mut parts = line("redis_version").split('.').map(|part| part.parse().unwrap_or(0));
     let valkey = line("valkey_version");
     let (name, version_text) =
@@ -118,7 +117,10 @@ impl Report {
         }
         for facts in &self.nodes {
             if facts.version < OLDEST {
-                return Err(format!("the server is {}; Redis 7.0 or newer, or Valkey, is needed", facts.server()));
+                return Err(format!(
+                    "the server is {}; Redis 7.0 or newer, or Valkey, is needed",
+                    facts.server()
+                ));
             }
             if facts.evicts() && !demands.allow_eviction {
                 return Err(format!(
@@ -136,7 +138,9 @@ impl Report {
     fn keeps(&self, facts: &Facts) -> Result<(), String> {
         let demanded = "`store.durability` is `fsync`";
         if !facts.append_only {
-            return Err(format!("{demanded}, but the server keeps no append-only file; set `appendonly yes` there"));
+            return Err(format!(
+                "{demanded}, but the server keeps no append-only file; set `appendonly yes` there"
+            ));
         }
         if facts.append_fsync.as_deref() == Some("always") || self.waits() {
             return Ok(());
@@ -178,15 +182,21 @@ impl Facts {
 
     fn sentences(&self) -> [String; 4] {
         let disk = match (self.append_only, self.append_fsync.as_deref()) {
-            (false, _) => "it keeps no append-only file: if it stops, everything since its last snapshot is lost",
-            (true, Some("always")) => "appendfsync is always: what was acknowledged survives a crash of the server",
+            (false, _) => {
+                "it keeps no append-only file: if it stops, everything since its last snapshot is lost"
+            }
+            (true, Some("always")) => {
+                "appendfsync is always: what was acknowledged survives a crash of the server"
+            }
             (true, Some("everysec")) => {
                 "appendfsync is everysec: if its machine crashes, up to two seconds of acknowledged steps are lost"
             }
             (true, Some(_)) => {
                 "appendfsync is no: if its machine crashes, what the operating system had not yet written is lost"
             }
-            (true, None) => "it does not tell its appendfsync: take it that a crash can lose acknowledged steps",
+            (true, None) => {
+                "it does not tell its appendfsync: take it that a crash can lose acknowledged steps"
+            }
         };
         let memory = match self.policy.as_str() {
             "noeviction" => "maxmemory-policy is noeviction: when its memory is full, new links are refused and nothing is thrown away".to_owned(),

@@ -68,7 +68,8 @@ async fn attempt(
     });
     let mut connection = connect::connect(&settings.address, pushes).await.map_err(|error| told(&error))?;
     let inspection = timeout(RESPONSE_TIME, durability::inspect(&mut connection));
-    let report = inspection.await.map_err(|_| Error::Unreachable("Redis did not answer in time".to_owned()))??;
+    let report =
+        inspection.await.map_err(|_| Error::Unreachable("Redis did not answer in time".to_owned()))??;
     report.fits(&settings.demands).map_err(Error::Unfit)?;
     Ok(State::Up { number, connection, report })
 }

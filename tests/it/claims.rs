@@ -3,23 +3,28 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use rstest::rstest;
 use serde_json::json;
 
 use super::harness::handler::Issued;
-use super::harness::{Server, Setup, ask, eventually};
+use super::harness::{Backing, Fleet, Server, Setup, ask, eventually};
 
 const CANARY: &str = "CANARY-outcome-7f3a9c51";
 
+#[rstest]
 #[tokio::test]
-async fn r20_of_sixty_four_parallel_claims_one_wins() {
-    let server = Server::local().await;
+async fn r20_of_sixty_four_parallel_claims_one_wins(
+    #[values(Backing::Embedded, Backing::Shared)] backing: Backing,
+) {
+    let fleet = Fleet::start(backing, Setup::local()).await;
     for round in 0..5 {
-        let issued = server.handler().issue(&ask()).await;
-        server.visitor().complete(&issued.url, "wk-1").await;
+        let issued = fleet.at(round).handler().issue(&ask()).await;
+        let elsewhere = round + 1;
+        fleet.at(elsewhere).visitor().complete(&fleet.link(&issued.url, elsewhere), "wk-1").await;
         let claims: Vec<_> = (0..64)
             .map(|number| {
-                // Eight attempts, each asked eight times.
-                let (handler, issued, attempt) = (server.handler(), issued.clone(), number % 8);
+                // Eight attempts, each asked eight times, four at each of two instances.
+                let (handler, issued, attempt) = (fleet.at(number / 8).handler(), issued.clone(), number % 8);
                 tokio::spawn(async move {
                     let reply = handler.claim(&issued, Some(&format!("attempt-{attempt}"))).await;
                     (
@@ -46,14 +51,17 @@ async fn r20_of_sixty_four_parallel_claims_one_wins() {
     }
 }
 
+#[rstest]
 #[tokio::test]
-async fn r20_claims_without_attempts_are_all_different() {
-    let server = Server::local().await;
-    let issued = server.handler().issue(&ask()).await;
-    server.visitor().complete(&issued.url, "wk-1").await;
+async fn r20_claims_without_attempts_are_all_different(
+    #[values(Backing::Embedded, Backing::Shared)] backing: Backing,
+) {
+    let fleet = Fleet::start(backing, Setup::local()).await;
+    let issued = fleet.at(0).handler().issue(&ask()).await;
+    fleet.at(0).visitor().complete(&issued.url, "wk-1").await;
     let claims: Vec<_> = (0..64)
-        .map(|_| {
-            let (handler, issued) = (server.handler(), issued.clone());
+        .map(|number| {
+            let (handler, issued) = (fleet.at(number).handler(), issued.clone());
             tokio::spawn(async move { handler.claim(&issued, None).await.status.as_u16() })
         })
         .collect();
@@ -64,15 +72,20 @@ async fn r20_claims_without_attempts_are_all_different() {
     assert_eq!(winners, 1);
 }
 
+#[rstest]
 #[tokio::test]
-async fn r21_whatever_races_there_is_one_end_and_nothing_after_it() {
-    let server = Server::start(Setup::local().with("SIDEGATE_LIFETIMES__LONGEST", "20")).await;
-    let (handler, operator, visitor) = (server.handler(), server.operator(), server.visitor());
+async fn r21_whatever_races_there_is_one_end_and_nothing_after_it(
+    #[values(Backing::Embedded, Backing::Shared)] backing: Backing,
+) {
+    let fleet = Fleet::start(backing, Setup::local().with("SIDEGATE_LIFETIMES__LONGEST", "20")).await;
+    let (handler, operator) = (fleet.at(0).handler(), fleet.at(0).operator());
+    let (visitor, other_handler) = (fleet.at(1).visitor(), fleet.at(1).handler());
     let mut forms = Vec::new();
     for _ in 0..24 {
         let mut ask = ask();
         ask["expiresIn"] = 10.into();
-        let issued = handler.issue(&ask).await;
+        let mut issued = handler.issue(&ask).await;
+        issued.url = fleet.link(&issued.url, 1);
         let form = visitor.get(&issued.url).await.filled(&[("api_key", CANARY)]);
         forms.push((issued, form));
     }
@@ -80,6 +93,7 @@ async fn r21_whatever_races_there_is_one_end_and_nothing_after_it() {
     let mut races = Vec::new();
     for (index, (issued, form)) in forms.iter().cloned().enumerate() {
         let (handler, operator, visitor) = (handler.clone(), operator.clone(), visitor.clone());
+        let other_handler = other_handler.clone();
         races.push(tokio::spawn(async move {
             if index >= 12 {
                 let view = handler.get(&format!("v1/elicitations/{}", issued.id)).await.ok();
@@ -93,7 +107,7 @@ async fn r21_whatever_races_there_is_one_end_and_nothing_after_it() {
                 visitor.post(&extend, &form),
                 operator.revoke(&issued.id),
                 handler.cancel(&issued.id),
-                handler.claim(&issued, Some("racer")),
+                other_handler.claim(&issued, Some("racer")),
             );
             let accepted = [
                 ("completed", submitted.status == 303),
@@ -146,15 +160,18 @@ fn until(time: &str) -> Duration {
     (time::OffsetDateTime::parse(time, &Rfc3339).unwrap() - now).try_into().unwrap_or_default()
 }
 
+#[rstest]
 #[tokio::test]
-async fn r22_a_lost_answer_is_given_again_within_the_window_and_not_after() {
-    let server = Server::start(Setup::local().with("SIDEGATE_LIFETIMES__CLAIM_WINDOW", "2")).await;
-    let handler = server.handler();
+async fn r22_a_lost_answer_is_given_again_within_the_window_and_not_after(
+    #[values(Backing::Embedded, Backing::Shared)] backing: Backing,
+) {
+    let fleet = Fleet::start(backing, Setup::local().with("SIDEGATE_LIFETIMES__CLAIM_WINDOW", "2")).await;
+    let handler = fleet.at(0).handler();
     let issued = handler.issue(&ask()).await;
-    server.visitor().complete(&issued.url, "wk-1").await;
+    fleet.at(0).visitor().complete(&issued.url, "wk-1").await;
     let first = handler.claim(&issued, Some("order-1")).await;
     assert!(!first.headers.contains_key("idempotent-replay"));
-    let replay = handler.claim(&issued, Some("order-1")).await;
+    let replay = fleet.at(1).handler().claim(&issued, Some("order-1")).await;
     assert_eq!(replay.headers["idempotent-replay"], "true");
     assert_eq!(first.text, replay.text);
     assert_eq!(handler.claim(&issued, Some("order-2")).await.problem(), (409, "already_claimed"));

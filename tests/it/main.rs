@@ -33,5 +33,6 @@ mod rounds;
 mod sample;
 mod secrecy;
 mod service;
+mod shared;
 mod store;
 mod vault;

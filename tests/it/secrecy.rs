@@ -7,7 +7,8 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::harness::issuer::Issuer;
-use super::harness::{Handler, Server, Setup, ask, sidegate};
+use super::harness::redis::{Program, Redis, files};
+use super::harness::{Fleet, Handler, Server, Setup, ask, sidegate};
 
 const SECRET: &str = "CANARY-secret-1c5d";
 const REJECTED: &str = "CANARY\u{7}rejected-1c5d";
@@ -122,6 +123,25 @@ async fn r23_the_store_holds_no_canary() {
     for (name, content) in store_files(server.data()) {
         has_no_canary(&content, &format!("{name}, after it has stopped"));
     }
+}
+
+#[tokio::test]
+async fn r23_a_shared_store_holds_no_canary() {
+    let issuer = Issuer::in_file();
+    let settings = ["--appendonly", "yes", "--dbfilename", "dump.rdb", "--rdbcompression", "no"];
+    let redis = Redis::start(Program::Redis, &settings).await;
+    let mut fleet = Fleet::on(redis, Setup::proxy(&issuer)).await;
+    live(fleet.at(0), &issuer).await;
+    live(fleet.at(1), &issuer).await;
+    let redis = fleet.redis();
+    redis.ask::<String>(&["SAVE"]).await;
+    let mut bytes = 0;
+    for file in files(redis.folder()) {
+        let content = std::fs::read(&file).unwrap();
+        has_no_canary(&content, &file.display().to_string());
+        bytes += content.len();
+    }
+    assert!(bytes > 20_000, "there is something to look at");
 }
 
 #[rstest]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, RETRY_AFTER};
+use rstest::rstest;
 use serde_json::{Value, json};
 use sidegate::api_key::KeyDigest;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -11,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::harness::issuer::Issuer;
-use super::harness::{Handler, Server, Setup, Visitor, ask, sidegate};
+use super::harness::{Backing, Fleet, Handler, Server, Setup, Visitor, ask, sidegate};
 
 fn ask_for(issuer: &Issuer, person: &str) -> Value {
     let mut ask = ask();
@@ -107,19 +108,22 @@ async fn r33_two_keys_live_while_one_is_replaced() {
     );
 }
 
+#[rstest]
 #[tokio::test]
-async fn r35_pending_elicitations_are_capped_for_each_client_and_subject() {
+async fn r35_pending_elicitations_are_capped_for_each_client_and_subject(
+    #[values(Backing::Embedded, Backing::Shared)] backing: Backing,
+) {
     let issuer = Issuer::in_file();
     let setup = Setup::proxy(&issuer)
         .with("SIDEGATE_LIMITS__PENDING_PER_CLIENT", "3")
         .with("SIDEGATE_LIMITS__PENDING_PER_SUBJECT", "2");
-    let server = Server::start(setup).await;
-    let handler = server.handler();
+    let fleet = Fleet::start(backing, setup).await;
+    let (handler, elsewhere) = (fleet.at(0).handler(), fleet.at(1).handler());
     let issue = async |handler: &Handler, person: &str| {
         handler.post("v1/elicitations", &ask_for(&issuer, person)).await
     };
     let first = issue(&handler, "ada").await.ok();
-    issue(&handler, "ada").await.ok();
+    issue(&elsewhere, "ada").await.ok();
     let full = issue(&handler, "ada").await;
     assert_eq!(full.problem(), (429, "too_many_pending"));
     assert!(full.text_at("/detail").contains("subject") && full.headers.contains_key(RETRY_AFTER));
@@ -130,17 +134,21 @@ async fn r35_pending_elicitations_are_capped_for_each_client_and_subject() {
     let mut round = ask_for(&issuer, "cyd");
     round["protocolVersion"] = "2026-07-28".into();
     assert_eq!(handler.round(&round).await.problem(), (429, "too_many_pending"), "rounds count as well");
-    issue(&server.other_handler(), "ada").await.ok();
-    handler.cancel(first["id"].as_str().unwrap()).await.ok();
+    issue(&fleet.at(0).other_handler(), "ada").await.ok();
+    elsewhere.cancel(first["id"].as_str().unwrap()).await.ok();
     issue(&handler, "ada").await.ok();
 }
 
+#[rstest]
 #[tokio::test]
-async fn r35_racing_issues_do_not_pass_the_cap() {
-    let server = Server::start(Setup::local().with("SIDEGATE_LIMITS__PENDING_PER_CLIENT", "10")).await;
+async fn r35_racing_issues_do_not_pass_the_cap(
+    #[values(Backing::Embedded, Backing::Shared)] backing: Backing,
+) {
+    let setup = Setup::local().with("SIDEGATE_LIMITS__PENDING_PER_CLIENT", "10");
+    let fleet = Fleet::start(backing, setup).await;
     let issues: Vec<_> = (0..40)
-        .map(|_| {
-            let handler = server.handler();
+        .map(|number| {
+            let handler = fleet.at(number).handler();
             tokio::spawn(async move { handler.post("v1/elicitations", &ask()).await.status.as_u16() })
         })
         .collect();

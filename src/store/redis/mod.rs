@@ -105,7 +105,8 @@ impl Redis {
     async fn look(&self, id: ElicitationId, field: Option<Vec<u8>>) -> Result<Option<Look>, Unavailable> {
         let mut command = cmd("HMGET");
         command.arg(self.keys.record(id)).arg("version").arg("record").arg(field.unwrap_or_default());
-        let (version, record, mark): (Option<u64>, Option<Vec<u8>>, Option<Value>) = self.run(&command).await?;
+        let (version, record, mark): (Option<u64>, Option<Vec<u8>>, Option<Value>) =
+            self.run(&command).await?;
         Ok(version.zip(record).map(|(version, record)| Look {
             stored: Stored { id, version, record },
             has_field: mark.is_some(),
@@ -113,7 +114,14 @@ impl Redis {
     }
 
     /// The script that does the middle of a commit: the record, in its shard.
-    fn change(&self, id: ElicitationId, expect: Expect, nonce: &[u8; 16], write: &Write, taken: &[Tag]) -> Call<'_> {
+    fn change(
+        &self,
+        id: ElicitationId,
+        expect: Expect,
+        nonce: &[u8; 16],
+        write: &Write,
+        taken: &[Tag],
+    ) -> Call<'_> {
         let expected = match expect {
             Expect::Absent => String::new(),
             Expect::Version(version) => version.to_string(),
@@ -173,6 +181,25 @@ impl Redis {
             Some(durable) if durable.waits(&self.client) => durable.run(call).await,
             _ => self.call(call).await,
         }
+    }
+}
+
+/// What the shards answered, as far as they can be reached: a Cluster that lost a node goes on with the others.
+fn of_those_there<T>(answers: Vec<Result<Vec<T>, Unavailable>>) -> Result<Vec<T>, Unavailable> {
+    let mut all = Vec::new();
+    let (mut there, mut failed) = (0, None);
+    for answer in answers {
+        match answer {
+            Ok(part) => {
+                there += 1;
+                all.extend(part);
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    match failed {
+        Some(error) if there == 0 => Err(error),
+        _ => Ok(all),
     }
 }
 
@@ -268,7 +295,7 @@ impl Store for Redis {
             command.arg("LIMIT").arg(0).arg(limit).arg("WITHSCORES");
             self.run::<Vec<(Vec<u8>, f64)>>(&command).await
         });
-        let mut due: Vec<_> = try_join_all(shards).await?.into_iter().flatten().collect();
+        let mut due = of_those_there(join_all(shards).await)?;
         due.sort_by(|(_, one), (_, other)| one.total_cmp(other));
         due.truncate(limit);
         self.stored(due.into_iter().map(|(id, _)| id)).await
@@ -305,13 +332,14 @@ impl Store for Redis {
     async fn tend(&self) -> Result<bool, Unavailable> {
         let lease = self.scripts.lease.call().key(self.keys.sweeper());
         let lease = lease.arg(self.instance.to_vec()).number(LEASE.as_millis());
-        let ours = self.call::<i64>(&lease).await? == 1;
-        if ours {
+        // Where the lease is out of reach every instance sweeps: they cost each other conflicts and nothing else.
+        let lease = self.call::<i64>(&lease).await;
+        if lease.as_ref().is_ok_and(|held| *held == 1) {
             // Also tells every instance that it still hears what is published.
             self.run::<i64>(cmd("PUBLISH").arg(self.keys.changes()).arg("")).await?;
             self.drain().await?;
         }
-        Ok(ours)
+        Ok(lease.is_err() || lease.is_ok_and(|held| held == 1))
     }
 
     async fn ping(&self) -> Result<(), Unavailable> {
@@ -341,7 +369,8 @@ impl Store for Redis {
 impl Redis {
     /// The records of these ids. An index that names what is not there is mended.
     async fn stored(&self, ids: impl IntoIterator<Item = Vec<u8>>) -> Result<Vec<Stored>, Unavailable> {
-        let ids = ids.into_iter().filter_map(|id| <[u8; 16]>::try_from(id).ok().map(ElicitationId::from_bytes));
+        let ids =
+            ids.into_iter().filter_map(|id| <[u8; 16]>::try_from(id).ok().map(ElicitationId::from_bytes));
         let records = try_join_all(ids.map(|id| async move {
             let found = self.load(id).await?;
             if found.is_none() {

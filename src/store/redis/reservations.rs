@@ -117,12 +117,7 @@ impl Redis {
     }
 
     /// Gives up what a record no longer has. If that fails the record still says that it has it not.
-    pub(super) async fn free(
-        &self,
-        id: ElicitationId,
-        release: impl Iterator<Item = &Tag>,
-        leave: &[Tag],
-    ) {
+    pub(super) async fn free(&self, id: ElicitationId, release: impl Iterator<Item = &Tag>, leave: &[Tag]) {
         let slots = join_all(release.map(|tag| self.release(*tag, id.as_bytes())));
         let quotas = join_all(leave.iter().map(|tag| self.leave(id, *tag)));
         for error in slots.await.into_iter().chain(quotas.await).filter_map(Result::err) {
@@ -148,7 +143,8 @@ impl Redis {
         stale: &[u8],
     ) -> Result<Result<Had, (Vec<u8>, Duration)>, Unavailable> {
         let call = self.scripts.reserve.call().key(self.keys.slot(tag));
-        let call = call.arg(id.as_bytes().to_vec()).arg(nonce.to_vec()).number(self.kept()).arg(stale.to_vec());
+        let call =
+            call.arg(id.as_bytes().to_vec()).arg(nonce.to_vec()).number(self.kept()).arg(stale.to_vec());
         let (value, age): (Vec<u8>, Option<i64>) = match call.run(&self.client).await? {
             redis::Value::Array(mut parts) if parts.len() == 1 => (read(parts.remove(0))?, None),
             value => read(value)?,

@@ -1,5 +1,7 @@
 //! The scripts that the server runs, each of them at once and whole.
 
+use std::fmt::Display;
+
 use redis::Cmd;
 
 use crate::redis_client::{Error, RedisClient};
@@ -49,6 +51,7 @@ impl Scripts {
 }
 
 /// Whether a script is refused when the server has no memory left.
+#[derive(Clone, Copy)]
 enum Memory {
     MustBeThere,
     MayBeFull,
@@ -89,7 +92,7 @@ impl Call<'_> {
         self
     }
 
-    pub(super) fn number(self, number: impl ToString) -> Self {
+    pub(super) fn number(self, number: impl Display + Copy) -> Self {
         self.arg(number.to_string())
     }
 

@@ -2,11 +2,11 @@
 //! before it. Any instance may chain; the trail's end says how far each outbox was drained, and changes in the same
 //! script that appends, so no event is chained twice and none is lost.
 
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use redis::cmd;
 
 use super::keys::Shard;
-use super::{Redis, Unavailable};
+use super::{Redis, Unavailable, of_those_there};
 use crate::store::{Entry, entry_hash};
 
 /// How many events one script chains, and how many one outbox contributes.
@@ -66,7 +66,7 @@ impl Redis {
 
     /// The next events in the order of their stamps, whole groups of one stamp, as many as fit into a batch and a chunk.
     async fn waiting(&self, end: &End) -> Result<Vec<Waiting>, Unavailable> {
-        let outboxes = try_join_all(Shard::all().zip(&end.drained).map(|(shard, drained)| async move {
+        let outboxes = join_all(Shard::all().zip(&end.drained).map(|(shard, drained)| async move {
             let mut command = cmd("LRANGE");
             command.arg(self.keys.outbox(shard)).arg(0).arg(BATCH - 1);
             let listed: Vec<Vec<u8>> = self.run(&command).await?;
@@ -86,14 +86,16 @@ impl Redis {
             }
             Ok::<_, Unavailable>(waiting)
         }));
-        let mut waiting: Vec<_> = outboxes.await?.into_iter().flatten().collect();
+        let mut waiting = of_those_there(outboxes.await)?;
         waiting.sort_by(|one, other| (&one.stamp, one.shard).cmp(&(&other.stamp, other.shard)));
         let room = usize::try_from(CHUNK - end.number % CHUNK).unwrap_or(BATCH).min(BATCH);
         if let Some(beyond) = waiting.get(room) {
             let split = (beyond.stamp.clone(), beyond.shard);
-            let whole = waiting.iter().take_while(|event| (&event.stamp, event.shard) < (&split.0, split.1)).count();
+            let whole =
+                waiting.iter().take_while(|event| (&event.stamp, event.shard) < (&split.0, split.1)).count();
             // A group that is larger than the room is the one thing that may be cut, by making its chunk longer.
-            let group = waiting.iter().take_while(|event| (&event.stamp, event.shard) <= (&split.0, split.1)).count();
+            let group =
+                waiting.iter().take_while(|event| (&event.stamp, event.shard) <= (&split.0, split.1)).count();
             waiting.truncate(if whole > 0 { whole } else { group });
         }
         Ok(waiting)

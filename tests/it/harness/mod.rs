@@ -2,12 +2,16 @@
 //! uses its pages, a browser, and an identity-aware proxy's token issuer.
 
 pub(crate) mod browser;
+pub(crate) mod fleet;
 pub(crate) mod handler;
+pub(crate) mod history;
 pub(crate) mod issuer;
 pub(crate) mod person;
+pub(crate) mod proxy;
 pub(crate) mod redis;
 pub(crate) mod server;
 
+pub(crate) use fleet::{Backing, Fleet};
 pub(crate) use handler::{Handler, Reply, ask};
 pub(crate) use person::{Page, Visitor};
 pub(crate) use server::{Server, Setup, sidegate};

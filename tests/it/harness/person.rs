@@ -58,7 +58,12 @@ impl Visitor {
 
     /// Sends a form from a page of the service.
     pub(crate) async fn post(&self, url: &str, form: &[(String, String)]) -> Page {
-        Self::send(self.request(Method::POST, url).header(ORIGIN, &self.origin).form(form)).await
+        Self::send(self.form(url, form)).await
+    }
+
+    /// A form as our own page sends it.
+    pub(crate) fn form(&self, url: &str, form: &[(String, String)]) -> RequestBuilder {
+        self.request(Method::POST, url).header(ORIGIN, &self.origin).form(form)
     }
 
     /// Opens a link, enters `value` as its API key, and sends the form.

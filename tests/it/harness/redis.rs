@@ -63,12 +63,17 @@ impl Redis {
         let [certificate, key] = [certificate.display().to_string(), key.display().to_string()];
         let directory = tempfile::tempdir().unwrap();
         let settings = [
-            "--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &certificate,
-            "--tls-auth-clients", "yes",
+            "--tls-cert-file",
+            &certificate,
+            "--tls-key-file",
+            &key,
+            "--tls-ca-cert-file",
+            &certificate,
+            "--tls-auth-clients",
+            "yes",
         ];
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
-        let mut redis =
-            Self { program: Program::Redis, port: 0, settings, folder: directory, process: None };
+        let mut redis = Self { program: Program::Redis, port: 0, settings, folder: directory, process: None };
         redis.run(&["--port", "0", "--tls-port"]).await;
         redis
     }
@@ -81,7 +86,9 @@ impl Redis {
             let mut command = Command::new(self.program.path());
             command.args(words).arg(port.to_string());
             command.args(["--bind", "127.0.0.1", "--save", "", "--dir"]).arg(self.folder.path());
-            command.args(["--enable-debug-command", "local", "--repl-diskless-sync-delay", "0"]).args(&self.settings);
+            command
+                .args(["--enable-debug-command", "local", "--repl-diskless-sync-delay", "0"])
+                .args(&self.settings);
             let log = std::fs::File::create(self.folder.path().join("server.log")).unwrap();
             command.kill_on_drop(true).stdin(Stdio::null()).stdout(log).stderr(Stdio::null());
             let mut process = command.spawn().unwrap_or_else(|error| panic!("{:?}: {error}", self.program));
@@ -145,6 +152,12 @@ impl Redis {
         command.arg(&words[1..]);
         command.query_async(&mut self.connect().await).await.unwrap()
     }
+}
+
+/// Every file below a folder.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
 /// Whether the process listens on the port; `false` if it ended.
@@ -216,9 +229,12 @@ impl Watched {
         let port = first.port().to_string();
         let replicates = ["--replicaof", "127.0.0.1", &port];
         let second = Redis::start(Program::Redis, &[&replicates[..], settings].concat()).await;
-        eventually("the replica is in touch", async || {
-            let info: String = second.ask(&["INFO", "replication"]).await;
-            info.contains("master_link_status:up").then_some(())
+        eventually("the replica has what is written", async || {
+            let mut connection = first.connect().await;
+            let mut both = redis::pipe();
+            both.cmd("PUBLISH").arg("probe").arg("").cmd("WAIT").arg(1).arg(400);
+            let (_, replicas): (i64, i64) = both.query_async(&mut connection).await.unwrap();
+            (replicas == 1).then_some(())
         })
         .await;
         let folder = tempfile::tempdir().unwrap();

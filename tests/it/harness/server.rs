@@ -119,7 +119,7 @@ impl Server {
     /// Starts a service and waits until it accepts connections.
     pub(crate) async fn start(setup: Setup) -> Self {
         let data = Arc::new(tempfile::tempdir().unwrap());
-        Self::run(Arc::new(setup), data).await
+        Self::run(Arc::new(setup), data, free_port()).await
     }
 
     /// A service without a configuration file.
@@ -127,8 +127,7 @@ impl Server {
         Self::start(Setup::local()).await
     }
 
-    async fn run(setup: Arc<Setup>, data: Arc<TempDir>) -> Self {
-        let port = free_port();
+    async fn run(setup: Arc<Setup>, data: Arc<TempDir>, port: u16) -> Self {
         // With this signal ignored, a file that may not grow is an error and not the end, as on a full disk.
         let mut command = Command::new("sh");
         command.kill_on_drop(true).stdin(Stdio::null()).args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]);
@@ -262,9 +261,15 @@ impl Server {
         self.ended().await
     }
 
-    /// Starts a new process on the data of one that has ended.
+    /// Starts a new process on the port and the data of one that has ended.
     pub(crate) async fn start_again(&self) -> Self {
-        Self::run(Arc::clone(&self.setup), Arc::clone(&self.data)).await
+        let port = self.url.port().unwrap();
+        Self::run(Arc::clone(&self.setup), Arc::clone(&self.data), port).await
+    }
+
+    /// Starts another instance, with the same keys; their store must be one that can be shared.
+    pub(crate) async fn beside(&self) -> Self {
+        Self::run(Arc::clone(&self.setup), Arc::clone(&self.data), free_port()).await
     }
 
     /// Ends the process without warning and starts a new one on the same data.

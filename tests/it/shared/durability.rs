@@ -1,0 +1,189 @@
+//! What is asked of a server before anything is entrusted to it, and how one gets in.
+
+use std::time::Duration;
+
+use rstest::rstest;
+
+use crate::harness::redis::{Program, Redis};
+use crate::harness::{Server, Setup, ask, eventually, sidegate};
+
+/// Starts or checks a service whose store is at this URL: exit code, output, errors. `serve` is ended once it listens.
+async fn run(command: &str, url: &str, settings: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command_line = sidegate();
+    command_line.arg(command).arg("--data").arg(folder.path()).env("SIDEGATE_STORE__URL", url);
+    if command == "serve" {
+        command_line.args(["--listen", "127.0.0.1:0"]);
+    }
+    let output =
+        tokio::time::timeout(Duration::from_secs(20), command_line.envs(settings.iter().copied()).output());
+    let output = output.await.expect("it refuses to start").unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+const FSYNC: (&str, &str) = ("SIDEGATE_STORE__DURABILITY", "fsync");
+
+#[rstest]
+#[case::it_evicts(
+    Program::Redis, &["--maxmemory-policy", "volatile-lru"], &[],
+    "may throw pending links and claimed outcomes away when its memory is full (maxmemory-policy volatile-lru); set it to noeviction"
+)]
+#[case::no_file(
+    Program::Valkey, &[], &[FSYNC], "but the server keeps no append-only file; set `appendonly yes` there"
+)]
+#[case::an_old_server_that_does_not_wait(
+    Program::Redis, &["--appendonly", "yes"], &[FSYNC], "before version 7.2 needs `appendfsync always`"
+)]
+#[tokio::test]
+async fn a_server_that_would_lose_what_was_promised_is_refused(
+    #[case] program: Program,
+    #[case] server: &[&str],
+    #[case] settings: &[(&str, &str)],
+    #[case] sentence: &str,
+) {
+    let redis = Redis::start(program, server).await;
+    for command in ["check", "serve"] {
+        let (code, out, err) = run(command, &redis.url(), settings).await;
+        assert_eq!(code, Some(1), "{command}: {out}{err}");
+        let last = err.lines().last().unwrap();
+        assert!(last.contains(sentence) && last.starts_with("sidegate: "), "{command}: {err}");
+        assert!(!out.contains("listening"));
+    }
+}
+
+#[rstest]
+#[case(Program::Redis, &["--maxmemory-policy", "allkeys-lru"], &[("SIDEGATE_STORE__ALLOW_EVICTION", "true")],
+    &["Redis 7.0", "no append-only file", "maxmemory-policy is allkeys-lru: when its memory is full, pending links", "no replica"])]
+#[case(Program::Redis, &["--appendonly", "yes", "--appendfsync", "always"], &[FSYNC],
+    &["appendfsync is always: what was acknowledged survives", "noeviction"])]
+#[case(Program::Valkey, &["--appendonly", "yes"], &[FSYNC],
+    &["Valkey 9", "appendfsync is everysec: if its machine crashes, up to two seconds", "noeviction"])]
+#[tokio::test]
+async fn check_says_what_can_be_lost(
+    #[case] program: Program,
+    #[case] server: &[&str],
+    #[case] settings: &[(&str, &str)],
+    #[case] sentences: &[&str],
+) {
+    let redis = Redis::start(program, server).await;
+    let (code, out, err) = run("check", &redis.url(), settings).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    for sentence in sentences {
+        assert!(out.contains(sentence), "{sentence}: {out}");
+    }
+}
+
+#[rstest]
+#[case("redis://127.0.0.1:1,127.0.0.1:2", "names several nodes")]
+#[case("redis+sentinel://127.0.0.1:1", "must end with the name under which the Sentinels watch")]
+#[case("redis+cluster://127.0.0.1:1/2", "on a Cluster nothing")]
+#[case("redis+other://127.0.0.1:1", "must begin with redis://")]
+#[case("redis://127.0.0.1:port", "at least one node as host or host:port")]
+#[case("redis://:secret-word%FF@127.0.0.1:1", "not percent-encoded UTF-8")]
+#[tokio::test]
+async fn an_address_that_cannot_be_right_is_refused_without_being_repeated(
+    #[case] url: &str,
+    #[case] sentence: &str,
+) {
+    let (code, out, err) = run("check", url, &[]).await;
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(err.contains("`store.url` ") && err.contains(sentence), "{err}");
+    assert!(!err.contains("secret-word"), "{err}");
+}
+
+#[tokio::test]
+async fn check_says_that_a_server_cannot_be_reached() {
+    let mut redis = Redis::start(Program::Redis, &[]).await;
+    let url = redis.url();
+    redis.crash().await;
+    let (code, _, err) = run("check", &url, &[]).await;
+    assert_eq!(code, Some(1));
+    assert!(err.contains("Redis cannot be reached"), "{err}");
+}
+
+/// With `appendfsync no` the server writes to its disk when it likes, and confirms nothing meanwhile.
+#[tokio::test]
+async fn a_commit_that_the_disk_does_not_confirm_is_no_commit_and_the_same_attempt_may_repeat_it() {
+    let redis = Redis::start(Program::Valkey, &["--appendonly", "yes"]).await;
+    let setup = Setup::local().with(FSYNC.0, FSYNC.1).with("SIDEGATE_STORE__URL", redis.url());
+    let server = Server::start(setup).await;
+    let handler = server.handler();
+    let issued = handler.issue(&ask()).await;
+    server.visitor().complete(&issued.url, "wk-1").await;
+
+    redis.ask::<String>(&["CONFIG", "SET", "appendfsync", "no"]).await;
+    let unconfirmed = handler.claim(&issued, Some("order-1")).await;
+    assert_eq!(unconfirmed.problem(), (503, "unavailable"), "{unconfirmed:?}");
+    assert!(!unconfirmed.text.contains("wk-1"));
+    redis.ask::<String>(&["CONFIG", "SET", "appendfsync", "everysec"]).await;
+    let confirmed = eventually("it is confirmed again", async || {
+        let reply = handler.claim(&issued, Some("order-1")).await;
+        reply.status.is_success().then_some(reply)
+    })
+    .await;
+    assert_eq!(confirmed.text_at("/credential/values/api_key"), "wk-1");
+    assert_eq!(handler.claim(&issued, Some("order-2")).await.problem(), (409, "already_claimed"));
+}
+
+/// The permissions that docs/SCALING.md names.
+#[tokio::test]
+async fn over_tls_with_a_certificate_a_user_a_database_and_a_prefix() {
+    let folder = tempfile::tempdir().unwrap();
+    let redis = Redis::over_tls(folder.path()).await;
+    let [certificate, key, password] =
+        ["certificate.pem", "key.pem", "password"].map(|name| folder.path().join(name).display().to_string());
+    std::fs::write(&password, "open-sesame\n").unwrap();
+    let ask_tls = async |words: &[&str]| {
+        let mut cli = tokio::process::Command::new("redis-cli");
+        cli.args(["--tls", "--cacert", &certificate, "--cert", &certificate, "--key", &key, "-n", "3"]);
+        let output = cli.args(["-p", &redis.port().to_string()]).args(words).output().await.unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let user = [
+        "ACL",
+        "SETUSER",
+        "gate",
+        "on",
+        ">open-sesame",
+        "resetkeys",
+        "~team-a:*",
+        "resetchannels",
+        "&team-a:*",
+        "-@all",
+        "+@read",
+        "+@write",
+        "+@connection",
+        "+@scripting",
+        "+@pubsub",
+        "+info",
+        "+config|get",
+        "+time",
+    ];
+    assert_eq!(ask_tls(&user).await.trim(), "OK");
+
+    let url = format!("rediss://127.0.0.1:{}/3", redis.port());
+    let setup = Setup::local()
+        .with("SIDEGATE_STORE__URL", url)
+        .with("SIDEGATE_STORE__PREFIX", "team-a")
+        .with("SIDEGATE_STORE__USERNAME", "gate")
+        .with("SIDEGATE_STORE__PASSWORD_FILE", password)
+        .with("SIDEGATE_STORE__TLS__CA", certificate.clone())
+        .with("SIDEGATE_STORE__TLS__CERTIFICATE", certificate.clone())
+        .with("SIDEGATE_STORE__TLS__KEY", key.clone());
+    let first = Server::start(setup).await;
+    let second = first.beside().await;
+    let issued = first.handler().issue(&ask()).await;
+    let poll = {
+        let (handler, id) = (second.handler(), issued.id.clone());
+        tokio::spawn(async move { handler.get(&format!("v1/elicitations/{id}?wait=50")).await })
+    };
+    first.visitor().complete(&issued.url, "wk-1").await;
+    let reply = tokio::time::timeout(Duration::from_secs(10), poll).await.expect("woken").unwrap();
+    assert_eq!(reply.text_at("/state"), "completed");
+    assert_eq!(second.handler().claim(&issued, None).await.text_at("/credential/values/api_key"), "wk-1");
+    let keys = ask_tls(&["KEYS", "*"]).await;
+    assert!(keys.lines().count() > 5 && keys.lines().all(|key| key.starts_with("team-a:")), "{keys}");
+    assert_eq!(first.handler().get("readyz").await.status, 200);
+    assert!(!first.log().contains("open-sesame"));
+}
