@@ -24,25 +24,31 @@ impl Table {
         }
     }
 
-    /// Prints a line a measurement; rates and processor time also beside those of the measurement `beside`.
-    pub(crate) fn print(&self, beside: &str) {
-        let base = self.0.iter().find(|(name, _)| name == beside).map(|(_, slices)| sum(slices)).unwrap();
+    /// Prints a line a measurement; rates also beside those of the measurements `beside`.
+    pub(crate) fn print(&self, beside: &[&str]) {
+        let rate = |name: &str| {
+            let (_, slices) = self.0.iter().find(|(known, _)| known == name).unwrap();
+            sum(slices).rate
+        };
+        let bases: Vec<_> = beside.iter().map(|name| (name, rate(name))).collect();
         println!(
-            "\n{:26} {:>10} {:>9} {:>9} {:>11} {:>10} {:>12}",
-            "", "requests/s", "p50", "p99", "CPU/request", "memory", "rate beside"
+            "\n{:26} {:>10} {:>9} {:>9} {:>11} {:>10}",
+            "", "requests/s", "p50", "p99", "CPU/request", "memory"
         );
-        println!("{:26} {:>10} {:>9} {:>9} {:>11} {:>10} {:>12}", "", "", "", "", "", "", beside);
         for (name, slices) in &self.0 {
             let line = sum(slices);
-            println!(
-                "{name:26} {:>10.0} {:>9} {:>9} {:>11} {:>6} MiB {:>12.2}",
+            print!(
+                "{name:26} {:>10.0} {:>9} {:>9} {:>11} {:>6} MiB",
                 line.rate,
                 short(line.p50),
                 short(line.p99),
                 short(line.processor),
                 slices.last().unwrap().memory / 1024,
-                line.rate / base.rate,
             );
+            for (base, rate) in &bases {
+                print!("   {:.2} of {base}", line.rate / rate);
+            }
+            println!();
         }
     }
 }

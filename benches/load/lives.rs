@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use sidegate::store::Store;
+
+use super::ceiling::{self, Ceiling};
 use super::connection::{Answer, Connection, request};
 use super::figures::Slice;
 use super::process::{Floor, Process, Service};
@@ -29,6 +32,8 @@ pub(crate) enum Work<'a> {
     Round(&'a Service),
     /// Issue, open, submit, claim.
     Life(&'a Service),
+    /// What the store alone does for a life.
+    Ceiling(&'a Ceiling),
 }
 
 /// A status call and its answer.
@@ -38,12 +43,13 @@ pub(crate) struct Status {
 }
 
 impl Work<'_> {
-    const fn process(&self) -> &Process {
+    const fn process(&self) -> Option<&Process> {
         match self {
-            Work::Floor(floor) => &floor.0,
+            Work::Floor(floor) => Some(&floor.0),
             Work::Status(service, _) | Work::Issue(service) | Work::Round(service) | Work::Life(service) => {
-                &service.process
+                Some(&service.process)
             }
+            Work::Ceiling(_) => None,
         }
     }
 }
@@ -55,6 +61,7 @@ enum Task {
     Issue(Caller),
     Round(Caller),
     Life(Caller),
+    Ceiling(Arc<dyn Store>),
 }
 
 /// Writes requests for a service.
@@ -76,18 +83,23 @@ impl Load {
             Work::Issue(service) => Task::Issue(Caller::of(service)),
             Work::Round(service) => Task::Round(Caller::of(service)),
             Work::Life(service) => Task::Life(Caller::of(service)),
+            Work::Ceiling(ceiling) => Task::Ceiling(Arc::clone(&ceiling.store)),
         };
-        let (before, start) = (process.processor(), Instant::now());
+        let processor = || process.map_or(Duration::ZERO, Process::processor);
+        let (before, start) = (processor(), Instant::now());
         let end = start + self.time;
         let workers: Vec<_> = (0..self.connections)
             .map(|_| {
-                let (task, address) = (task.clone(), process.address);
+                let (task, address) = (task.clone(), process.map(|process| process.address));
                 tokio::spawn(async move {
-                    let mut connection = Connection::open(address).await;
+                    let mut connection = match address {
+                        Some(address) => Some(Connection::open(address).await),
+                        None => None,
+                    };
                     let mut latencies = Vec::new();
                     while Instant::now() < end {
                         let begin = Instant::now();
-                        task.once(&mut connection).await;
+                        task.once(connection.as_mut()).await;
                         latencies.push(begin.elapsed());
                     }
                     latencies
@@ -98,13 +110,17 @@ impl Load {
         for worker in workers {
             latencies.extend(worker.await.unwrap());
         }
-        let (time, processor) = (start.elapsed(), process.processor().saturating_sub(before));
-        Slice { time, latencies, processor, memory: process.memory() }
+        let (time, processor) = (start.elapsed(), processor().saturating_sub(before));
+        Slice { time, latencies, processor, memory: process.map_or(0, Process::memory) }
     }
 }
 
 impl Task {
-    async fn once(&self, connection: &mut Connection) {
+    async fn once(&self, connection: Option<&mut Connection>) {
+        let Some(connection) = connection else {
+            let Self::Ceiling(store) = self else { panic!("only the store is asked without a connection") };
+            return ceiling::life(&**store).await;
+        };
         match self {
             Self::Same(request) => drop(expect(connection.ask(request).await, 200)),
             Self::Issue(caller) => drop(expect(connection.ask(&caller.issue(&ask())).await, 201)),
@@ -114,6 +130,7 @@ impl Task {
                 expect(connection.ask(&caller.post("/v1/rounds", &round)).await, 200);
             }
             Self::Life(caller) => caller.life(connection).await,
+            Self::Ceiling(store) => ceiling::life(&**store).await,
         }
     }
 }

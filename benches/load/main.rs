@@ -1,10 +1,11 @@
-//! The service under load, in a process of its own over loopback, beside a floor measured in the same run:
+//! The service under load, in a process of its own over loopback, beside floors measured in the same run:
 //!
-//! `cargo bench --bench load` · `cargo bench --bench load -- --pending 1000000 --waiting 20000`
+//! `cargo bench --bench load` · `cargo bench --bench load -- --store redis --pending 1000000 --waiting 20000`
 //!
-//! The floor is a bare actix handler that answers the same bytes as a status call. Service and floor take turns in
-//! short slices, so that whatever else the machine does falls on both. Figures of one run can be compared with each
-//! other and with nothing else.
+//! The floors are a bare actix handler that answers the same bytes as a status call, and one that first does a single
+//! `GET` on the same Redis. The ceiling is the store alone: as many commits as a full life has, of the same size, without a
+//! service before it. All take turns in short slices, so that whatever else the machine does falls on all. Figures of
+//! one run can be compared with each other and with nothing else.
 
 #![allow(
     missing_docs,
@@ -19,6 +20,7 @@
 )]
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures the real time")]
 
+mod ceiling;
 mod connection;
 mod figures;
 mod floor;
@@ -28,15 +30,19 @@ mod waiting;
 
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
+use ceiling::Ceiling;
 use figures::Table;
 use lives::{Load, Work};
-use process::{Floor, Service};
+use process::{Backing, Floor, Service};
 
 /// How much is done.
 #[derive(Parser)]
 struct Options {
+    /// What the service keeps its elicitations in; both if not given
+    #[arg(long, value_enum)]
+    store: Vec<StoreName>,
     /// Connections that ask at once
     #[arg(long, default_value_t = 32)]
     connections: usize,
@@ -46,9 +52,9 @@ struct Options {
     /// Slices of each measurement
     #[arg(long, default_value_t = 3)]
     slices: usize,
-    /// Polls that wait at once
-    #[arg(long, default_value_t = 5000)]
-    waiting: usize,
+    /// Polls that wait at once, one measurement for each number
+    #[arg(long, default_values_t = [5000])]
+    waiting: Vec<usize>,
     /// Elicitations that are pending for the last measurement
     #[arg(long, default_value_t = 100_000)]
     pending: usize,
@@ -57,41 +63,75 @@ struct Options {
     bench: bool,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StoreName {
+    Sqlite,
+    Redis,
+}
+
 fn main() {
-    // The floor is this program once more.
-    if let Some(body) = std::env::var_os(floor::VARIABLE) {
+    // A floor is this program once more.
+    if let Some(body) = std::env::var_os(floor::BODY) {
         floor::serve(body.into_string().unwrap());
         return;
     }
-    let options = Options::parse();
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(run(&options));
+    let mut options = Options::parse();
+    if options.store.is_empty() {
+        options.store = vec![StoreName::Sqlite, StoreName::Redis];
+    }
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        for store in &options.store {
+            println!("\n== {}", if *store == StoreName::Sqlite { "SQLite" } else { "Redis" });
+            run(*store, &options).await;
+        }
+    });
 }
 
-async fn run(options: &Options) {
-    let service = Service::start().await;
+async fn backing(store: StoreName) -> Backing {
+    match store {
+        StoreName::Sqlite => Backing::Embedded,
+        StoreName::Redis => Backing::shared().await,
+    }
+}
+
+async fn run(store: StoreName, options: &Options) {
+    let backing_store = backing(store).await;
+    let service = Service::start(&backing_store).await;
     let load = Load { connections: options.connections, time: Duration::from_secs(options.slice) };
     let status = lives::status_work(&service).await;
-    let floor = Floor::start(&status).await;
+    let bare = Floor::start(&status, None).await;
+    let get = match &backing_store {
+        Backing::Embedded => None,
+        Backing::Shared(redis) => Some(Floor::start(&status, Some(&redis.url)).await),
+    };
+    let ceiling = Ceiling::of(&backing_store).await;
 
+    let mut works = vec![("floor: the same bytes", Work::Floor(&bare))];
+    works.extend(get.as_ref().map(|floor| ("floor: one GET first", Work::Floor(floor))));
+    works.extend([
+        ("status", Work::Status(&service, &status)),
+        ("issue", Work::Issue(&service)),
+        ("round, first", Work::Round(&service)),
+        ("full life", Work::Life(&service)),
+        ("ceiling of a full life", Work::Ceiling(&ceiling)),
+    ]);
     let mut table = Table::default();
     for _ in 0..options.slices {
-        for (name, work) in [
-            ("floor: the same bytes", Work::Floor(&floor)),
-            ("status", Work::Status(&service, &status)),
-            ("issue", Work::Issue(&service)),
-            ("round, first", Work::Round(&service)),
-            ("full life", Work::Life(&service)),
-        ] {
-            table.add(name, load.run(work).await);
+        for (name, work) in &works {
+            table.add(name, load.run(*work).await);
         }
     }
-    table.print("status");
+    let floor = works[works.len() - 6].0;
+    table.print(&[floor, "ceiling of a full life"]);
 
-    waiting::measure(&service, options.waiting).await;
+    let other = if store == StoreName::Redis { Some(service.beside(&backing_store).await) } else { None };
+    for count in &options.waiting {
+        waiting::measure(&service, other.as_ref().unwrap_or(&service), *count).await;
+    }
 
     let mut table = Table::default();
-    let many = Service::start().await;
-    let few = Service::start().await;
+    let (few_backing, many_backing) = (backing(store).await, backing(store).await);
+    let (few, many) = (Service::start(&few_backing).await, Service::start(&many_backing).await);
     lives::fill(&few, 1000).await;
     lives::fill(&many, options.pending).await;
     let (few_status, many_status) = (lives::status_work(&few).await, lives::status_work(&many).await);
@@ -104,10 +144,11 @@ async fn run(options: &Options) {
         }
     }
     println!(
-        "\n{} pending elicitations: {} KiB of memory, {} MiB on disk",
+        "\n{} pending elicitations: {} KiB of memory; the store has {} MiB, or {:.1} KiB each",
         options.pending,
         many.memory(),
-        many.disk() >> 20
+        many.store_size(&many_backing).await >> 20,
+        many.store_size(&many_backing).await as f64 / 1024.0 / options.pending as f64,
     );
-    table.print("status, 1,000 pending");
+    table.print(&["status, 1,000 pending", "issue, 1,000 pending"]);
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -18,11 +19,51 @@ pub(crate) struct Process {
     pub(crate) address: SocketAddr,
 }
 
-/// A service on the embedded store, with data of its own.
+/// What stands behind a service.
+pub(crate) enum Backing {
+    /// SQLite, in the service's folder.
+    Embedded,
+    /// A Redis of its own.
+    Shared(Box<Redis>),
+}
+
+/// A Redis that writes to its disk every second.
+pub(crate) struct Redis {
+    _child: Child,
+    pub(crate) url: String,
+    _data: tempfile::TempDir,
+}
+
+impl Backing {
+    pub(crate) async fn shared() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new("redis-server");
+        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes", "--dir"]).arg(data.path());
+        command.args(["--port", &port.to_string()]).kill_on_drop(true).stdout(Stdio::null());
+        let child = command.spawn().unwrap();
+        let url = format!("redis://127.0.0.1:{port}");
+        let client = redis::Client::open(url.as_str()).unwrap();
+        while client.get_multiplexed_async_connection().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Self::Shared(Box::new(Redis { _child: child, url, _data: data }))
+    }
+}
+
+impl Redis {
+    pub(crate) async fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
+        let client = redis::Client::open(self.url.as_str()).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        redis::cmd(words[0]).arg(&words[1..]).query_async(&mut connection).await.unwrap()
+    }
+}
+
+/// A service, with data of its own.
 pub(crate) struct Service {
     pub(crate) process: Process,
     pub(crate) key: String,
-    data: tempfile::TempDir,
+    data: Arc<tempfile::TempDir>,
 }
 
 /// A bare handler.
@@ -55,8 +96,16 @@ impl Process {
 }
 
 impl Service {
-    pub(crate) async fn start() -> Self {
-        let data = tempfile::tempdir().unwrap();
+    pub(crate) async fn start(backing: &Backing) -> Self {
+        Self::run(backing, Arc::new(tempfile::tempdir().unwrap())).await
+    }
+
+    /// Another instance, with the same keys and the same store.
+    pub(crate) async fn beside(&self, backing: &Backing) -> Self {
+        Self::run(backing, Arc::clone(&self.data)).await
+    }
+
+    async fn run(backing: &Backing, data: Arc<tempfile::TempDir>) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sidegate"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data.path()).stderr(Stdio::null());
         // What is measured is the service, not its limits; and a log line a request belongs to it.
@@ -65,6 +114,9 @@ impl Service {
         }
         for limit in ["PENDING_PER_CLIENT", "PENDING_PER_SUBJECT"] {
             command.env(format!("SIDEGATE_LIMITS__{limit}"), "1000000000");
+        }
+        if let Backing::Shared(redis) = backing {
+            command.env("SIDEGATE_STORE__URL", &redis.url);
         }
         let process = Process::start(&mut command).await;
         let known: Value =
@@ -76,16 +128,31 @@ impl Service {
         self.process.memory()
     }
 
-    /// The bytes of the store.
-    pub(crate) fn disk(&self) -> u64 {
-        size_of(self.data.path())
+    /// The bytes of the store: on the disk, or in the memory of Redis.
+    pub(crate) async fn store_size(&self, backing: &Backing) -> u64 {
+        match backing {
+            Backing::Embedded => size_of(self.data.path()),
+            Backing::Shared(redis) => {
+                let info: String = redis.ask(&["INFO", "memory"]).await;
+                info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap().parse().unwrap()
+            }
+        }
     }
 }
 
 impl Floor {
-    pub(crate) async fn start(status: &Status) -> Self {
+    /// One that answers what the status call is answered, after a `GET` of as much on this Redis.
+    pub(crate) async fn start(status: &Status, redis: Option<&str>) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        Self(Process::start(command.env(floor::VARIABLE, &status.body)).await)
+        command.env(floor::BODY, &status.body);
+        if let Some(url) = redis {
+            let client = redis::Client::open(url).unwrap();
+            let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+            let mut set = redis::cmd("SET");
+            set.arg(floor::KEY).arg(vec![7; 1500]).query_async::<()>(&mut connection).await.unwrap();
+            command.env(floor::REDIS, url);
+        }
+        Self(Process::start(&mut command).await)
     }
 }
 

@@ -10,9 +10,10 @@ use super::process::Service;
 /// How many of the waiting are woken and measured.
 const WOKEN: usize = 500;
 
-/// Lets this many polls wait at once, prints their memory, completes some, and prints how soon each returned.
-pub(crate) async fn measure(service: &Service, count: usize) {
-    let caller = Caller::of(service);
+/// Lets this many polls wait at once, prints their memory, completes some at `other`, which may be the same instance,
+/// and prints how soon each returned.
+pub(crate) async fn measure(service: &Service, other: &Service, count: usize) {
+    let (caller, submitter) = (Caller::of(service), Caller::of(other));
     let mut connection = Connection::open(service.process.address).await;
     let mut ids = Vec::with_capacity(count);
     for _ in 0..count {
@@ -36,14 +37,14 @@ pub(crate) async fn measure(service: &Service, count: usize) {
     let processor = service.process.processor().saturating_sub(before) / 3;
 
     // The first connection was idle for too long.
-    let mut connection = Connection::open(service.process.address).await;
+    let mut connection = Connection::open(other.process.address).await;
     let mut delays = Vec::with_capacity(WOKEN);
     for (id, poll) in ids.iter().zip(polls).take(WOKEN.min(count)) {
-        caller.complete(&mut connection, id).await;
-        let submitted = Instant::now();
+        submitter.complete(&mut connection, id).await;
+        let answered = Instant::now();
         let (woken, state) = poll.await.unwrap();
         assert_eq!(state, "completed");
-        delays.push(woken.saturating_duration_since(submitted));
+        delays.push(woken.saturating_duration_since(answered));
     }
     delays.sort_unstable();
     println!(

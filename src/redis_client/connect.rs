@@ -1,5 +1,7 @@
 //! Makes connections, by the redis crate, in RESP3.
 
+use std::time::Duration;
+
 use redis::cluster::ClusterClientBuilder;
 use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
 use redis::{
@@ -12,6 +14,10 @@ use super::{Address, CONNECT_TIME, Connection, RESPONSE_TIME, Tls, Topology};
 
 /// Takes what a server sends unasked, a lost connection among it.
 pub(super) type PushReceiver = Box<dyn Fn(PushInfo) + Send + Sync>;
+
+/// How long a node of a Cluster may take to accept a connection: while the client tries one that is lost, it has no
+/// time for the others.
+const NODE_CONNECT_TIME: Duration = Duration::from_millis(500);
 
 /// Connects to the server that the address leads to now.
 pub(super) async fn connect(address: &Address, pushes: PushReceiver) -> Result<Connection, RedisError> {
@@ -70,10 +76,10 @@ fn cluster(address: &Address) -> Result<redis::cluster::ClusterClient, RedisErro
     let nodes: Result<Vec<_>, _> = address.nodes.iter().map(|node| connection_info(address, node)).collect();
     let mut builder = ClusterClientBuilder::new(nodes?)
         .use_protocol(ProtocolVersion::RESP3)
-        .connection_timeout(CONNECT_TIME)
+        .connection_timeout(NODE_CONNECT_TIME)
         .response_timeout(RESPONSE_TIME)
         .overall_response_timeout(Some(RESPONSE_TIME))
-        .retries(4);
+        .retries(2);
     if let Some(username) = &address.username {
         builder = builder.username(username);
     }

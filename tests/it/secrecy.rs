@@ -132,7 +132,6 @@ async fn r23_a_shared_store_holds_no_canary() {
     let redis = Redis::start(Program::Redis, &settings).await;
     let mut fleet = Fleet::on(redis, Setup::proxy(&issuer)).await;
     live(fleet.at(0), &issuer).await;
-    live(fleet.at(1), &issuer).await;
     let redis = fleet.redis();
     redis.ask::<String>(&["SAVE"]).await;
     let mut bytes = 0;
