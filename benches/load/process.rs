@@ -149,7 +149,7 @@ impl Floor {
             let client = redis::Client::open(url).unwrap();
             let mut connection = client.get_multiplexed_async_connection().await.unwrap();
             let mut set = redis::cmd("SET");
-            set.arg(floor::KEY).arg(vec![7; 1500]).query_async::<()>(&mut connection).await.unwrap();
+            set.arg(floor::KEY).arg(vec![7_u8; 1500]).query_async::<()>(&mut connection).await.unwrap();
             command.env(floor::REDIS, url);
         }
         Self(Process::start(&mut command).await)

@@ -1,6 +1,10 @@
 //! Many polls that wait: what they cost, and how soon they learn of a submission.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use super::connection::Connection;
 use super::figures::{percentile, short};
@@ -21,14 +25,18 @@ pub(crate) async fn measure(service: &Service, other: &Service, count: usize) {
         ids.push(issued["id"].as_str().unwrap().to_owned());
     }
     let idle = service.memory();
-    let mut polls = Vec::with_capacity(count);
+    // Those that are not woken end with this function.
+    let mut polls = JoinSet::new();
+    let mut woken = HashMap::new();
     for id in &ids {
         let poll = caller.get(&format!("/v1/elicitations/{id}?wait=50"));
         let mut connection = Connection::open(service.process.address).await;
-        polls.push(tokio::spawn(async move {
+        let (tell, told) = oneshot::channel();
+        woken.insert(id.clone(), told);
+        polls.spawn(async move {
             let answer = connection.ask(&poll).await;
-            (Instant::now(), json(&answer)["state"].as_str().unwrap().to_owned())
-        }));
+            let _ = tell.send((Instant::now(), json(&answer)["state"].as_str().unwrap().to_owned()));
+        });
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
     let waiting = service.memory();
@@ -39,12 +47,12 @@ pub(crate) async fn measure(service: &Service, other: &Service, count: usize) {
     // The first connection was idle for too long.
     let mut connection = Connection::open(other.process.address).await;
     let mut delays = Vec::with_capacity(WOKEN);
-    for (id, poll) in ids.iter().zip(polls).take(WOKEN.min(count)) {
+    for id in ids.iter().take(WOKEN) {
         submitter.complete(&mut connection, id).await;
         let answered = Instant::now();
-        let (woken, state) = poll.await.unwrap();
+        let (returned, state) = woken.remove(id).unwrap().await.unwrap();
         assert_eq!(state, "completed");
-        delays.push(woken.saturating_duration_since(answered));
+        delays.push(returned.saturating_duration_since(answered));
     }
     delays.sort_unstable();
     println!(
