@@ -384,3 +384,18 @@ async fn a_handler_that_hung_up_over_http2_has_claimed_nothing() {
     assert_eq!(server.handler().state(first.text_at("/id")).await, "completed");
     assert_eq!(server.handler().round(&round).await.text_at("/credential/values/api_key"), "wk-1");
 }
+
+#[tokio::test]
+async fn what_a_program_reads_is_not_kept_and_not_taken_for_anything_else() {
+    let server = Server::local().await;
+    let answers = [
+        server.handler().post("v1/elicitations", &ask()).await,
+        server.handler().get("v1/elicitations/none").await,
+        server.handler().get("readyz").await,
+    ];
+    for answer in answers {
+        assert_eq!(answer.headers["cache-control"], "no-store");
+        assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+        assert!(answer.headers["content-type"].to_str().unwrap().starts_with("application/"));
+    }
+}
