@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rstest::rstest;
 
-use crate::harness::redis::{Program, Redis};
-use crate::harness::{Server, Setup, ask, eventually, sidegate};
+use crate::harness::redis::{ALWAYS, Cluster, Program, Redis};
+use crate::harness::{Fleet, Server, Setup, ask, eventually, sidegate};
 
 /// Starts or checks a service whose store is at this URL: exit code, output, errors. `serve` is ended once it listens.
 async fn run(command: &str, url: &str, settings: &[(&str, &str)]) -> (Option<i32>, String, String) {
@@ -126,7 +126,41 @@ async fn a_commit_that_the_disk_does_not_confirm_is_no_commit_and_the_same_attem
     assert_eq!(handler.claim(&issued, Some("order-2")).await.problem(), (409, "already_claimed"));
 }
 
-/// The permissions that docs/SCALING.md names.
+/// The commands of docs/SCALING.md that make the user, for this prefix: one for every server, one more for a Cluster.
+fn documented_user(prefix: &str) -> Vec<Vec<String>> {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/SCALING.md")).unwrap();
+    let lines = page.lines().filter(|line| line.starts_with("ACL SETUSER sidegate "));
+    let word =
+        |word: &str| word.replace(">PASSWORD", ">open-sesame").replace("sidegate:", &format!("{prefix}:"));
+    lines.map(|line| line.split_whitespace().map(word).collect()).collect()
+}
+
+#[tokio::test]
+async fn on_a_cluster_with_the_documented_user() {
+    let cluster = Cluster::start(&ALWAYS).await;
+    for node in &cluster.nodes {
+        for command in documented_user("sidegate") {
+            let words: Vec<_> = command.iter().map(String::as_str).collect();
+            assert_eq!(node.ask::<String>(&words).await, "OK");
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let password = folder.path().join("password");
+    std::fs::write(&password, "open-sesame\n").unwrap();
+    let setup = Setup::local()
+        .with(FSYNC.0, FSYNC.1)
+        .with("SIDEGATE_STORE__USERNAME", "sidegate")
+        .with("SIDEGATE_STORE__PASSWORD_FILE", password.display().to_string());
+    let fleet = Fleet::at_url(&cluster.url(), setup).await;
+    for number in 0..10 {
+        let issued = fleet.at(0).handler().issue(&ask()).await;
+        fleet.at(1).visitor().complete(&fleet.link(&issued.url, 1), "wk-1").await;
+        let claimed = fleet.at(number).handler().claim(&issued, None).await;
+        assert_eq!(claimed.text_at("/credential/values/api_key"), "wk-1");
+    }
+    assert!(fleet.at(0).log().contains("appendfsync is always"), "{}", fleet.at(0).log());
+}
+
 #[tokio::test]
 async fn over_tls_with_a_certificate_a_user_a_database_and_a_prefix() {
     let folder = tempfile::tempdir().unwrap();
@@ -134,39 +168,19 @@ async fn over_tls_with_a_certificate_a_user_a_database_and_a_prefix() {
     let [certificate, key, password] =
         ["certificate.pem", "key.pem", "password"].map(|name| folder.path().join(name).display().to_string());
     std::fs::write(&password, "open-sesame\n").unwrap();
-    let ask_tls = async |words: &[&str]| {
+    let ask_tls = async |words: &[String]| {
         let mut cli = tokio::process::Command::new("redis-cli");
         cli.args(["--tls", "--cacert", &certificate, "--cert", &certificate, "--key", &key, "-n", "3"]);
         let output = cli.args(["-p", &redis.port().to_string()]).args(words).output().await.unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    let user = [
-        "ACL",
-        "SETUSER",
-        "gate",
-        "on",
-        ">open-sesame",
-        "resetkeys",
-        "~team-a:*",
-        "resetchannels",
-        "&team-a:*",
-        "-@all",
-        "+@read",
-        "+@write",
-        "+@connection",
-        "+@scripting",
-        "+@pubsub",
-        "+info",
-        "+config|get",
-        "+time",
-    ];
-    assert_eq!(ask_tls(&user).await.trim(), "OK");
+    assert_eq!(ask_tls(&documented_user("team-a")[0]).await.trim(), "OK");
 
     let url = format!("rediss://127.0.0.1:{}/3", redis.port());
     let setup = Setup::local()
         .with("SIDEGATE_STORE__URL", url)
         .with("SIDEGATE_STORE__PREFIX", "team-a")
-        .with("SIDEGATE_STORE__USERNAME", "gate")
+        .with("SIDEGATE_STORE__USERNAME", "sidegate")
         .with("SIDEGATE_STORE__PASSWORD_FILE", password)
         .with("SIDEGATE_STORE__TLS__CA", certificate.clone())
         .with("SIDEGATE_STORE__TLS__CERTIFICATE", certificate.clone())
@@ -182,7 +196,7 @@ async fn over_tls_with_a_certificate_a_user_a_database_and_a_prefix() {
     let reply = tokio::time::timeout(Duration::from_secs(10), poll).await.expect("woken").unwrap();
     assert_eq!(reply.text_at("/state"), "completed");
     assert_eq!(second.handler().claim(&issued, None).await.text_at("/credential/values/api_key"), "wk-1");
-    let keys = ask_tls(&["KEYS", "*"]).await;
+    let keys = ask_tls(&["KEYS", "*"].map(str::to_owned)).await;
     assert!(keys.lines().count() > 5 && keys.lines().all(|key| key.starts_with("team-a:")), "{keys}");
     assert_eq!(first.handler().get("readyz").await.status, 200);
     assert!(!first.log().contains("open-sesame"));
