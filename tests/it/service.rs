@@ -397,5 +397,6 @@ async fn what_a_program_reads_is_not_kept_and_not_taken_for_anything_else() {
         assert_eq!(answer.headers["cache-control"], "no-store");
         assert_eq!(answer.headers["x-content-type-options"], "nosniff");
         assert!(answer.headers["content-type"].to_str().unwrap().starts_with("application/"));
+        assert!(!answer.headers.contains_key("content-security-policy"), "that is for pages");
     }
 }

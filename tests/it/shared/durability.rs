@@ -127,21 +127,24 @@ async fn a_commit_that_the_disk_does_not_confirm_is_no_commit_and_the_same_attem
 }
 
 /// The commands of docs/SCALING.md that make the user, for this prefix: one for every server, one more for a Cluster.
-fn documented_user(prefix: &str) -> Vec<Vec<String>> {
+fn documented_user(prefix: &str) -> Vec<String> {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/SCALING.md")).unwrap();
     let lines = page.lines().filter(|line| line.starts_with("ACL SETUSER sidegate "));
-    let word =
-        |word: &str| word.replace(">PASSWORD", ">open-sesame").replace("sidegate:", &format!("{prefix}:"));
-    lines.map(|line| line.split_whitespace().map(word).collect()).collect()
+    let fitted =
+        |line: &str| line.replace(">PASSWORD", ">open-sesame").replace("sidegate:", &format!("{prefix}:"));
+    lines.map(fitted).collect()
+}
+
+fn words(command: &str) -> Vec<&str> {
+    command.split_whitespace().collect()
 }
 
 #[tokio::test]
 async fn on_a_cluster_with_the_documented_user() {
     let cluster = Cluster::start(&ALWAYS).await;
-    for node in &cluster.nodes {
-        for command in documented_user("sidegate") {
-            let words: Vec<_> = command.iter().map(String::as_str).collect();
-            assert_eq!(node.ask::<String>(&words).await, "OK");
+    for command in documented_user("sidegate") {
+        for node in &cluster.nodes {
+            assert_eq!(node.ask::<String>(&words(&command)).await, "OK");
         }
     }
     let folder = tempfile::tempdir().unwrap();
@@ -168,13 +171,13 @@ async fn over_tls_with_a_certificate_a_user_a_database_and_a_prefix() {
     let [certificate, key, password] =
         ["certificate.pem", "key.pem", "password"].map(|name| folder.path().join(name).display().to_string());
     std::fs::write(&password, "open-sesame\n").unwrap();
-    let ask_tls = async |words: &[String]| {
+    let ask_tls = async |words: &[&str]| {
         let mut cli = tokio::process::Command::new("redis-cli");
         cli.args(["--tls", "--cacert", &certificate, "--cert", &certificate, "--key", &key, "-n", "3"]);
         let output = cli.args(["-p", &redis.port().to_string()]).args(words).output().await.unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    assert_eq!(ask_tls(&documented_user("team-a")[0]).await.trim(), "OK");
+    assert_eq!(ask_tls(&words(&documented_user("team-a")[0])).await.trim(), "OK");
 
     let url = format!("rediss://127.0.0.1:{}/3", redis.port());
     let setup = Setup::local()
@@ -196,7 +199,7 @@ async fn over_tls_with_a_certificate_a_user_a_database_and_a_prefix() {
     let reply = tokio::time::timeout(Duration::from_secs(10), poll).await.expect("woken").unwrap();
     assert_eq!(reply.text_at("/state"), "completed");
     assert_eq!(second.handler().claim(&issued, None).await.text_at("/credential/values/api_key"), "wk-1");
-    let keys = ask_tls(&["KEYS", "*"].map(str::to_owned)).await;
+    let keys = ask_tls(&["KEYS", "*"]).await;
     assert!(keys.lines().count() > 5 && keys.lines().all(|key| key.starts_with("team-a:")), "{keys}");
     assert_eq!(first.handler().get("readyz").await.status, 200);
     assert!(!first.log().contains("open-sesame"));
