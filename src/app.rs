@@ -15,11 +15,12 @@ use url::Url;
 use crate::config::{Config, ConfigError, IdentitySettings, SharedStore, StoreSettings};
 use crate::domain::{Clock, Random};
 use crate::flow::issue::LONGEST_LIFETIME;
+use crate::flow::keys::{KeyWatch, KeysError};
 use crate::flow::{Client, Clients, Gate};
 use crate::identity::{IdentitySource, loopback::Loopback, proxy::Proxy};
 use crate::notify::local::Local;
 use crate::notify::{self, Notify};
-use crate::redis_client;
+use crate::redis_client::{self, Listener};
 use crate::store::sqlite::Sqlite;
 use crate::store::{self, Store};
 use crate::system::{SystemClock, SystemRandom};
@@ -49,12 +50,18 @@ pub enum StartError {
     /// The key file.
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
+    /// The key ring lacks a key that other instances use.
+    #[error("`keys.file`: {0}")]
+    Keys(#[from] crate::flow::keys::Missing),
     /// The embedded store.
     #[error(transparent)]
     Embedded(#[from] crate::store::sqlite::OpenError),
     /// The shared store.
     #[error("`store.url`: {0}")]
     Shared(crate::redis_client::Error),
+    /// The shared store is there and does not do what is needed.
+    #[error("`store.url`: {0}; docs/SCALING.md says what its user needs")]
+    Permission(store::Unavailable),
     /// The HTTP client.
     #[error(transparent)]
     Upstream(#[from] crate::upstream::UpstreamError),
@@ -100,6 +107,7 @@ impl Application {
             store,
             notify,
             ring: load_key_file(&config.key_file, Arc::clone(&random))?,
+            keys: KeyWatch::new(config.lost_keys.clone()),
             clock,
             random,
             clients,
@@ -108,6 +116,10 @@ impl Application {
             quotas: config.quotas,
             shutdown: shutdown.clone(),
         });
+        // Of a store that cannot be reached the log has word.
+        if let Err(KeysError::Missing(missing)) = gate.look_at_keys().await {
+            return Err(missing.into());
+        }
         let site = web::Data::new(Site::new(public_url.clone(), config.server.hosts.clone()));
         let pages = web::Data::new(Pages::new(&site)?);
         let limits = web::Data::new(Limits::new(
@@ -254,6 +266,22 @@ pub async fn open_to_read(config: &Config) -> Result<Arc<dyn Store>, StartError>
             Ok(Arc::new(store))
         }
     }
+}
+
+/// Connects to the store that instances share, does there once what a service does, and hears of it. Returns what the
+/// server does with what it is given.
+///
+/// # Errors
+/// [`StartError::Shared`].
+pub async fn try_store(config: &Config, settings: &SharedStore) -> Result<redis_client::Report, StartError> {
+    let random: Arc<dyn Random> = Arc::new(SystemRandom);
+    let store = shared_store(config, settings, &random);
+    let report = store.client().first().await.map_err(StartError::Shared)?;
+    let channel = store::redis::channel(&settings.prefix);
+    let (pushes, _heard) = tokio::sync::mpsc::unbounded_channel();
+    Listener::connect(&settings.server, 0, &channel, pushes).await.map_err(StartError::Shared)?;
+    store.ping().await.map_err(StartError::Permission)?;
+    Ok(report)
 }
 
 /// The identity source that these settings describe.

@@ -9,6 +9,7 @@ use super::{Done, Failure, Place, block_on, say};
 use crate::app::open_to_read;
 use crate::domain::Event;
 use crate::flow::trail::read_trail;
+use crate::store::Extent;
 use crate::system::SystemRandom;
 use crate::vault::load_key_file;
 
@@ -26,11 +27,20 @@ impl Audit {
         match self {
             Self::Verify(place) => {
                 let mut sealed = 0;
-                let count = read(&place, |_, event| {
+                let Extent { start, end } = read(&place, |_, event| {
                     sealed += u64::from(event.is_none());
                     Ok(())
                 })?;
-                say(format!("{count} entries, in order and unchanged"))?;
+                let count = end.number - start.number;
+                if count == 0 {
+                    say("0 entries, in order and unchanged")?;
+                } else {
+                    let first = start.number + 1;
+                    say(format!("{count} entries, in order and unchanged: {first} to {end}"))?;
+                }
+                if start.number > 0 {
+                    say("older ones are gone; a shared store keeps them for `store.trail_retention`")?;
+                }
                 if sealed > 0 {
                     say(format!(
                         "{sealed} of them were sealed under keys that are no longer in the key ring"
@@ -59,19 +69,19 @@ impl Audit {
 fn read(
     place: &Place,
     mut each: impl FnMut(u64, Option<Event>) -> Result<(), std::io::Error>,
-) -> Result<u64, Failure> {
+) -> Result<Extent, Failure> {
     let (config, _) = place.load()?;
     let ring = load_key_file(&config.key_file, Arc::new(SystemRandom))?;
     block_on(async {
         let store = open_to_read(&config).await?;
         let mut written = Ok(());
-        let count = read_trail(&*store, &ring, |number, event| {
+        let extent = read_trail(&*store, &ring, |number, event| {
             if written.is_ok() {
                 written = each(number, event);
             }
         });
-        let count = count.await?;
+        let extent = extent.await?;
         written?;
-        Ok(count)
+        Ok(extent)
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Done, Place, block_on, say};
 use crate::config::{IdentitySettings, StoreSettings};
 use crate::identity::proxy::Proxy;
-use crate::redis_client::RedisClient;
+use crate::app::try_store;
 use crate::system::{SystemClock, SystemRandom};
 use crate::upstream::Upstream;
 use crate::vault::load_key_file;
@@ -27,8 +27,7 @@ pub(super) fn run(place: &Place) -> Done {
     match &config.store {
         StoreSettings::Embedded(file) => say(format!("ok  store: {}", file.display()))?,
         StoreSettings::Shared(store) => {
-            let settings = store.server.clone();
-            let report = block_on(async { RedisClient::start(settings).first().await })?;
+            let report = block_on(try_store(&config, store))?;
             for sentence in report.sentences() {
                 say(format!("ok  store: {sentence}"))?;
             }

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use super::{Done, say};
 use crate::domain::Clock as _;
 use crate::system::{SystemClock, SystemRandom};
-use crate::vault::{create_key_file, rotate_key_file};
+use crate::vault::{create_key_file, prepare_key, rotate_key_file};
 
 /// Make or rotate the key ring.
 #[derive(Subcommand)]
@@ -18,11 +18,14 @@ pub(super) enum Keys {
         #[arg(long, value_name = "PATH")]
         file: PathBuf,
     },
-    /// Put a fresh key in front: it seals from the next start on, the others still open
+    /// Put the prepared key in front, or a fresh one: it seals from the next start on, the others still open
     Rotate {
         /// The key file
         #[arg(long, value_name = "PATH")]
         file: PathBuf,
+        /// Add a fresh key that does not seal yet: the first of two steps where several instances share a store
+        #[arg(long)]
+        prepare: bool,
     },
 }
 
@@ -34,7 +37,13 @@ impl Keys {
                 let id = create_key_file(&file, &SystemRandom, now)?;
                 say(format!("wrote {} with the key {id}", file.display()))?;
             }
-            Self::Rotate { file } => {
+            Self::Rotate { file, prepare: true } => {
+                let id = prepare_key(&file, &SystemRandom, now)?;
+                say(format!(
+                    "the key {id} is prepared; start every instance again with this file, then run `sidegate keys rotate --file {}` and start them once more", file.display()
+                ))?;
+            }
+            Self::Rotate { file, prepare: false } => {
                 let id = rotate_key_file(&file, &SystemRandom, now)?;
                 say(format!(
                     "the key {id} seals from the next start on; keep the older keys until what they sealed has ended"

@@ -1,19 +1,21 @@
 //! The configuration as it is written: unknown keys are refused here.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use figment::Figment;
-use figment::providers::{Env, Format as _, Toml};
+use figment::error::Kind;
+use figment::providers::{Env, Serialized};
 use ipnet::IpNet;
 use serde::Deserialize;
 use url::Url;
 
 use super::{Config, ConfigError, TlsFiles};
 use crate::api_key::KeyDigest;
-use crate::domain::Kind;
+use crate::domain::Kind as Asked;
 use crate::redis_client::Durability;
 
 #[derive(Deserialize)]
@@ -91,6 +93,8 @@ pub(super) struct StoreTls {
 #[serde(deny_unknown_fields)]
 pub(super) struct Keys {
     pub file: Option<PathBuf>,
+    #[serde(default)]
+    pub lost: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -102,13 +106,13 @@ pub(super) struct Client {
     pub api_key_digests: Vec<KeyDigest>,
     pub identity: Option<String>,
     #[serde(default = "every_kind")]
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<Asked>,
     #[serde(default = "round_budget")]
     pub round_budget: u8,
 }
 
-fn every_kind() -> Vec<Kind> {
-    Kind::ALL.to_vec()
+fn every_kind() -> Vec<Asked> {
+    Asked::ALL.to_vec()
 }
 
 /// The fewest calls after which a known MCP client, or shim before one, gives up.
@@ -226,23 +230,59 @@ impl File {
 }
 
 /// Reads the file, if there is one, and lays the environment over it: `SIDEGATE_SERVER__LISTEN` is
-/// `listen` in `[server]`.
+/// `listen` in `[server]`. No error quotes a value: it may be a password.
 pub(super) fn read(file: Option<&Path>) -> Result<File, ConfigError> {
     let mut figment = Figment::new();
     if let Some(path) = file {
-        if !path.is_file() {
-            return Err(ConfigError::new(format!("there is no configuration file {}", path.display())));
-        }
-        figment = figment.merge(Toml::file_exact(path));
+        let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                ConfigError::new(format!("there is no configuration file {}", path.display()))
+            }
+            _ => ConfigError::new(format!("the configuration file {} cannot be read: {error}", path.display())),
+        })?;
+        let table: toml::Table = toml::from_str(&text).map_err(|error| malformed(path, &text, &error))?;
+        figment = figment.merge(Serialized::defaults(table));
     }
     figment.merge(Env::prefixed("SIDEGATE_").split("__")).extract().map_err(|error| {
         let place = error.path.join(".");
         let place = if place.is_empty() { "the configuration".to_owned() } else { format!("`{place}`") };
-        let source = error.metadata.as_ref().map(|metadata| match &metadata.source {
-            Some(file) => format!(" (in {file})"),
-            None => " (in an environment variable that begins with `SIDEGATE_`)".to_owned(),
-        });
-        let source = source.unwrap_or_default();
-        ConfigError::new(format!("{place}: {}{source}", error.kind))
+        let variable = error.metadata.as_ref().is_some_and(|metadata| metadata.name.contains("environment"));
+        let source = match file {
+            _ if variable => " (in an environment variable that begins with `SIDEGATE_`)".to_owned(),
+            Some(file) => format!(" (in {})", file.display()),
+            None => String::new(),
+        };
+        ConfigError::new(format!("{place}: {}{source}", wrong(&error.kind)))
     })
+}
+
+/// Says where a file is no TOML, without the line itself.
+fn malformed(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let (line, column) = (before.matches('\n').count() + 1, before.rsplit('\n').next().map_or(0, str::len) + 1);
+    let why = error.message();
+    ConfigError::new(format!("{} is not TOML: line {line}, column {column}: {why}", path.display()))
+}
+
+/// What is wrong with a value, without the value.
+fn wrong(kind: &Kind) -> String {
+    match kind {
+        Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) | Kind::InvalidLength(_, expected) => {
+            match expected.as_str() {
+                "a sequence" => "must be a list".to_owned(),
+                "u64" | "u8" | "a nonzero u32" => "must be a whole number in range".to_owned(),
+                section if section.starts_with("struct ") => "must be a section, with keys of its own".to_owned(),
+                expected => format!("cannot be used: expected {expected}"),
+            }
+        }
+        Kind::UnknownVariant(_, known) => format!("must be one of {}", known.join(", ")),
+        Kind::Unsupported(_) | Kind::UnsupportedKey(..) | Kind::ISizeOutOfRange(_) | Kind::USizeOutOfRange(_) => {
+            "cannot be used there".to_owned()
+        }
+        // What others say may end with the value, in quotation marks.
+        Kind::Message(text) => text.split('"').next().unwrap_or_default().trim_end_matches([':', ' ']).to_owned(),
+        Kind::UnknownField(..) | Kind::MissingField(_) | Kind::DuplicateField(_) => {
+            kind.to_string()
+        }
+    }
 }

@@ -31,6 +31,8 @@ pub struct Config {
     pub store: StoreSettings,
     /// The file of the key ring.
     pub key_file: PathBuf,
+    /// Names of keys that are gone from it for good.
+    pub lost_keys: Vec<String>,
     /// Whether a key file that is missing is made at the first start: so if the configuration names none.
     pub make_key_file: bool,
     /// The API clients.

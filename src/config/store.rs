@@ -1,17 +1,20 @@
 //! The section `[store]`: one database file, or a server that several instances share.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use super::file::{Store, StoreTls};
+use super::validate::seconds;
 use super::{ConfigError, SharedStore, StoreSettings};
 use crate::redis_client::{Address, Demands, Settings, Tls};
 
 const PREFIX: &str = "sidegate";
-const TRAIL_RETENTION: Duration = Duration::from_hours(30 * 24);
+const TRAIL_RETENTION: u64 = 30 * 86_400;
+/// A day to ten years.
+const TRAIL_RETENTIONS: RangeInclusive<u64> = 86_400..=315_360_000;
 const LONGEST_PREFIX: usize = 64;
 
 pub(super) fn checked(store: Store, data: &Path) -> Result<StoreSettings, ConfigError> {
@@ -84,7 +87,11 @@ fn shared(store: Store, mut address: Address) -> Result<SharedStore, ConfigError
     Ok(SharedStore {
         server: Settings { address, demands },
         prefix,
-        trail_retention: store.trail_retention.map_or(TRAIL_RETENTION, Duration::from_secs),
+        trail_retention: seconds(
+            "store.trail_retention",
+            store.trail_retention.unwrap_or(TRAIL_RETENTION),
+            TRAIL_RETENTIONS,
+        )?,
     })
 }
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
 use url::{Host, Url};
 
-use super::file::{Client, File, Identity, Source};
+use super::file::{Client, File, Identity, Lifetimes, Source};
 use super::store;
 use super::{ClientSettings, Config, ConfigError, IdentitySettings, OperatorSettings, Rates, Server};
 use crate::api_key::KeyDigest;
@@ -32,6 +33,7 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
         },
         store: store::checked(file.store, data)?,
         make_key_file: file.keys.file.is_none(),
+        lost_keys: file.keys.lost,
         key_file: file.keys.file.unwrap_or_else(|| data.join("keys.toml")),
         clients: clients(file.clients, &identities)?,
         operators: file
@@ -44,12 +46,7 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
             .collect::<Result<_, ConfigError>>()?,
         identities,
         allow_addresses: file.upstream.allow_addresses,
-        spans: Spans {
-            claim_by: Duration::from_secs(file.lifetimes.claim_by),
-            claim_window: Duration::from_secs(file.lifetimes.claim_window),
-            retention: Duration::from_secs(file.lifetimes.retention),
-            longest_life: Duration::from_secs(file.lifetimes.longest),
-        },
+        spans: spans(&file.lifetimes)?,
         quotas: Quotas {
             per_client: file.limits.pending_per_client,
             per_subject: file.limits.pending_per_subject,
@@ -64,6 +61,26 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
     };
     exposure(&config)?;
     Ok(config)
+}
+
+fn spans(lifetimes: &Lifetimes) -> Result<Spans, ConfigError> {
+    let Lifetimes { claim_by, claim_window, retention, longest } = *lifetimes;
+    const MONTH: u64 = 30 * 86_400;
+    Ok(Spans {
+        claim_by: seconds("lifetimes.claim_by", claim_by, 1..=MONTH)?,
+        claim_window: seconds("lifetimes.claim_window", claim_window, 1..=MONTH)?,
+        retention: seconds("lifetimes.retention", retention, 1..=12 * MONTH)?,
+        longest_life: seconds("lifetimes.longest", longest, 10..=MONTH)?,
+    })
+}
+
+/// A time of so many seconds, if it is within bounds.
+pub(super) fn seconds(key: &str, seconds: u64, within: RangeInclusive<u64>) -> Result<Duration, ConfigError> {
+    if within.contains(&seconds) {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let (least, most) = within.into_inner();
+    Err(ConfigError::new(format!("`{key}` must be {least} to {most} seconds")))
 }
 
 /// What is reachable from where must fit together.

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 
+use super::keys::KeysError;
 use super::record::Record;
 use super::step::{Change, Decision, Needs};
 use super::{Error, Gate};
 use crate::domain::{Actor, ElicitationId};
-use crate::store::{Commit, Expect, Outcome, Stored, Write};
+use crate::store::{Commit, Expect, Stored, Write};
 
 /// How many due records are taken at once.
 const BATCH: usize = 512;
@@ -40,6 +41,12 @@ impl Gate {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn tend(&self) -> Result<usize, Error> {
+        match self.look_at_keys().await {
+            Ok(()) => {}
+            // Who cannot open what others sealed leaves the sweeping to them.
+            Err(KeysError::Missing(_)) => return Ok(0),
+            Err(KeysError::Unavailable(error)) => return Err(error.into()),
+        }
         if self.store.tend().await? { self.sweep().await } else { Ok(0) }
     }
 
@@ -65,27 +72,25 @@ impl Gate {
 
     async fn tidy(&self, stored: Stored) -> Result<(), Error> {
         let now = self.now();
-        let commit = match self.open_stored(&stored) {
-            Ok(record) => {
-                let mut elicitation = record.elicitation.clone().settle(now);
-                let ended = elicitation.state().name().is_terminal();
-                if ended && elicitation.due(now, &self.spans) <= now {
-                    // It may have expired long ago, while nobody was there to say so.
-                    let events = self.seal_events(&mut elicitation, &Actor::Clock, None, now)?;
-                    erase(&stored, &record, events)
-                } else {
-                    self.prepare(&stored, record, Change::from(elicitation), &Actor::Clock, now)?
-                }
-            }
+        let record = match self.open_stored(&stored) {
+            Ok(record) => record,
             Err(error) => {
                 tracing::error!(%error, "a record that is due cannot be opened; it is left for an hour");
-                postpone(stored, now + POSTPONED)
+                return Ok(self.store.postpone(&stored, now + POSTPONED).await?);
             }
         };
-        let id = commit.id;
+        let mut elicitation = record.elicitation.clone().settle(now);
+        let ended = elicitation.state().name().is_terminal();
+        let commit = if ended && elicitation.due(now, &self.spans) <= now {
+            // It may have expired long ago, while nobody was there to say so.
+            let events = self.seal_events(&mut elicitation, &Actor::Clock, None, now)?;
+            erase(&stored, &record, events)
+        } else {
+            self.prepare(&stored, record, Change::from(elicitation), &Actor::Clock, now)?
+        };
         // On a conflict somebody else changed it: it will be due again when it is.
         self.store.commit(commit).await?;
-        self.notify.publish(id);
+        self.notify.publish(stored.id);
         Ok(())
     }
 }
@@ -103,22 +108,5 @@ fn erase(stored: &Stored, record: &Record, events: Vec<Vec<u8>>) -> Commit {
             leave: if was_live { filing.quotas.to_vec() } else { Vec::new() },
         },
         events,
-    }
-}
-
-fn postpone(stored: Stored, due: crate::domain::Timestamp) -> Commit {
-    Commit {
-        id: stored.id,
-        expect: Expect::Version(stored.version),
-        write: Write::Record {
-            record: stored.record,
-            due,
-            outcome: Outcome::Keep,
-            take: Vec::new(),
-            release: Vec::new(),
-            join: Vec::new(),
-            leave: Vec::new(),
-        },
-        events: Vec::new(),
     }
 }

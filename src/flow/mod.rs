@@ -1,6 +1,6 @@
 //! The use cases, one file a step, in the order of the story:
 //! [`issue`], [`round`], [`open`], [`submit_secret`], [`decline`], [`extend`], [`poll`], [`claim`], [`cancel`],
-//! [`revoke`], [`expire`]; and [`search`] and [`trail`] for operators.
+//! [`revoke`], [`expire`]; [`search`] and [`trail`] for operators; and [`keys`] for instances that share a store.
 //!
 //! All of them are methods of [`Gate`]. Each change of an elicitation goes through `step`: load, transition,
 //! commit if nobody else was faster.
@@ -13,6 +13,7 @@ pub mod expire;
 pub mod extend;
 pub mod form;
 pub mod issue;
+pub mod keys;
 pub mod open;
 pub mod poll;
 mod record;
@@ -43,6 +44,8 @@ pub struct Gate {
     pub notify: Arc<dyn Notify>,
     /// Seals and opens.
     pub ring: Ring,
+    /// Whether that can open what other instances seal.
+    pub keys: keys::KeyWatch,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Makes ids and attempts.
@@ -89,6 +92,7 @@ impl Gate {
         if self.shutdown.is_cancelled() {
             return Err(Error::Unavailable("the service is shutting down".to_owned()));
         }
+        self.keys.fits()?;
         Ok(self.store.ping().await?)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Error, Gate};
 use crate::domain::Event;
-use crate::store::{Store, entry_hash};
+use crate::store::{Extent, Store, entry_hash};
 use crate::vault::{OpenError, Place, Ring};
 
 /// How many entries are read at once.
@@ -21,6 +21,9 @@ pub enum TrailError {
     /// The hashes do not follow one another.
     #[error("entry {0} does not follow the one before it: the trail was changed there")]
     Broken(u64),
+    /// The trail ends before its end, or has a gap.
+    #[error("entries {0} to {1} are missing, or a part of them: the trail was cut there")]
+    Missing(u64, u64),
     /// An entry was not written by this service.
     #[error("entry {0} does not open: it was not written by this service")]
     Sealed(u64),
@@ -29,8 +32,9 @@ pub enum TrailError {
     Unavailable(#[from] crate::store::Unavailable),
 }
 
-/// Reads the whole trail in order, from the oldest entry that is kept, checks the chain, and hands each event with its number to `each`: `None` if
-/// it was sealed under a key that has left the ring since. Returns how many there are.
+/// Reads the whole trail in order, from the oldest entry that is kept to the last, checks the chain, and hands each event
+/// with its number to `each`: `None` if it was sealed under a key that has left the ring since. Returns from where to
+/// where it went.
 ///
 /// # Errors
 /// [`TrailError`] at the first entry that is wrong.
@@ -38,19 +42,24 @@ pub async fn read_trail(
     store: &dyn Store,
     ring: &Ring,
     mut each: impl FnMut(u64, Option<Event>),
-) -> Result<u64, TrailError> {
-    let (first, mut hash) = store.trail_start().await?;
-    let mut number = first;
+) -> Result<Extent, TrailError> {
+    let Extent { start, end } = store.trail().await?;
+    let mut last = start;
     loop {
-        let page = store.entries(number, PAGE).await?;
+        let page = store.entries(last.number, PAGE).await?;
+        if page.is_empty() && last.number < end.number {
+            return Err(TrailError::Missing(last.number + 1, end.number));
+        }
         if page.is_empty() {
-            return Ok(number - first);
+            return Ok(Extent { start, end: last });
         }
         for entry in page {
-            if entry.number != number + 1 || entry.hash != entry_hash(&hash, entry.number, &entry.event) {
-                return Err(TrailError::Broken(number + 1));
+            let (number, link) = (last.number + 1, entry.link());
+            let follows = entry.number == number && entry.hash == entry_hash(&last.hash, number, &entry.event);
+            if !follows || (number == end.number && link != end) {
+                return Err(TrailError::Broken(number));
             }
-            (number, hash) = (entry.number, entry.hash);
+            last = link;
             let event = match ring.open(Place::Event, &entry.event) {
                 Ok(plain) => Some(serde_json::from_slice(&plain).map_err(|_| TrailError::Sealed(number))?),
                 Err(OpenError::UnknownKey(_)) => None,

@@ -54,10 +54,14 @@ impl Notify for Redis {
 }
 
 async fn listen(settings: Settings, channel: String, local: Local) {
+    let mut deaf = false;
     for turn in 0.. {
         let (pushes, mut heard) = mpsc::unbounded_channel();
         match Listener::connect(&settings, turn, &channel, pushes).await {
             Ok(_connection) => {
+                if std::mem::take(&mut deaf) {
+                    tracing::info!("word of changes is heard again");
+                }
                 // What changed while nobody listened is read now.
                 local.publish_to_all();
                 while let Ok(Some(push)) = tokio::time::timeout(SILENCE, heard.recv()).await {
@@ -70,7 +74,11 @@ async fn listen(settings: Settings, channel: String, local: Local) {
                 }
                 tracing::debug!("the connection that hears of changes is replaced");
             }
-            Err(error) => tracing::debug!(%error, "nothing is heard of changes"),
+            Err(error) => {
+                if !std::mem::replace(&mut deaf, true) {
+                    tracing::warn!(%error, "no word of changes is heard; waiting polls read again and again until it is");
+                }
+            }
         }
         local.publish_to_all();
         tokio::time::sleep(PAUSE).await;

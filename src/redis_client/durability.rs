@@ -53,12 +53,32 @@ const WAITS: (u32, u32) = (7, 2);
 /// Asks every server that takes writes.
 pub(super) async fn inspect(connection: &mut Connection) -> Result<Report, Error> {
     let infos = everywhere(connection, &cmd("INFO")).await.map_err(|error| told(&error))?;
+    let cluster = matches!(connection, Connection::Cluster(_));
+    for info in &infos {
+        fits_mode(&text(info), cluster)?;
+    }
     let wanted = ["appendfsync", "min-replicas-to-write"];
     let configs = everywhere(connection, cmd("CONFIG").arg("GET").arg(&wanted)).await;
     let configs = configs.unwrap_or_default();
     let facts = |(index, info): (usize, &Value)| facts(&text(info), configs.get(index));
-    let cluster = matches!(connection, Connection::Cluster(_));
     Ok(Report { nodes: infos.iter().enumerate().map(facts).collect(), cluster })
+}
+
+/// Whether the server is what the URL says that it is.
+fn fits_mode(info: &str, cluster: bool) -> Result<(), Error> {
+    match (line(info, "redis_mode"), cluster) {
+        ("sentinel", _) => Err(Error::Unfit(
+            "this is a Sentinel; name the server that it watches: redis+sentinel://HOST:PORT/NAME".to_owned(),
+        )),
+        ("cluster", false) => Err(Error::Unfit(
+            "this is a node of a Cluster; write redis+cluster://HOST:PORT and name a few of its nodes".to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn line<'a>(info: &'a str, key: &str) -> &'a str {
+    info.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).unwrap_or_default().trim()
 }
 
 /// The answers of all servers that take writes, always in the same order.
@@ -81,9 +101,7 @@ fn text(value: &Value) -> String {
 }
 
 fn facts(info: &str, config: Option<&Value>) -> Facts {
-    let line = |key: &str| {
-        info.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).unwrap_or_default().trim()
-    };
+    let line = |key: &str| line(info, key);
     let number = |key: &str| line(key).parse::<u32>().unwrap_or(0);
     let settings: Vec<(String, String)> = config
         .and_then(|config| redis::from_redis_value_ref::<Vec<(String, String)>>(config).ok())

@@ -6,7 +6,7 @@ use redis::PushKind;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
-use super::{Error, RESPONSE_TIME, Settings, State, connect, durability, told};
+use super::{Address, Error, RESPONSE_TIME, Settings, State, connect, durability, told};
 
 /// The pause before another attempt: from the first to the second, doubled each time.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
@@ -24,7 +24,7 @@ pub(super) async fn keep(
     while !states.is_closed() {
         number += 1;
         let attempt = timeout(ATTEMPT_TIME, attempt(&settings, number, broken.clone())).await;
-        let error = match attempt {
+        let error = match attempt.map(|attempt| attempt.map_err(|error| advised(error, &settings.address))) {
             Ok(Ok(State::Up { number, connection, report })) => {
                 if said.as_ref() != Some(&report) {
                     for sentence in report.sentences() {
@@ -43,7 +43,7 @@ pub(super) async fn keep(
             }
             Ok(Ok(_)) => continue,
             Ok(Err(error)) => error,
-            Err(_) => Error::Unreachable("Redis did not answer in time".to_owned()),
+            Err(_) => advised(Error::late(), &settings.address),
         };
         if !matches!(&*states.borrow(), State::Down(_)) {
             tracing::error!(%error, "there is no connection to Redis; every step is refused until there is");
@@ -68,10 +68,38 @@ async fn attempt(
     });
     let mut connection = connect::connect(&settings.address, pushes).await.map_err(|error| told(&error))?;
     let inspection = timeout(RESPONSE_TIME, durability::inspect(&mut connection));
-    let report =
-        inspection.await.map_err(|_| Error::Unreachable("Redis did not answer in time".to_owned()))??;
+    let report = inspection.await.map_err(|_| Error::late())??;
     report.fits(&settings.demands).map_err(Error::Unfit)?;
     Ok(State::Up { number, connection, report })
+}
+
+/// An error, with what to look at where that is known.
+fn advised(error: Error, address: &Address) -> Error {
+    let text = error.to_string();
+    let advice = if text.contains("DB index") {
+        "the number after the last slash of the URL must be one of the server's databases"
+    } else if text.contains("cluster support disabled") {
+        "this is one server and no Cluster; write redis://HOST:PORT"
+    } else if text.contains("ClusterConnectionNotFound") {
+        "none of the nodes answers, or its Cluster has no slots yet"
+    } else if text.contains("MasterNameNotFound") {
+        "the Sentinels do not watch a server of the name in the URL"
+    } else if text.contains("not point to a sentinel") {
+        "this is no Sentinel; write redis://HOST:PORT for the server itself"
+    } else if text.contains("WRONGPASS") || text.contains("NOAUTH") {
+        "look at `store.username` and `store.password_file`, or at the URL"
+    } else if matches!(error, Error::Unreachable(_)) && address.tls.is_some() {
+        "the URL says TLS: is this its TLS port, and is its certificate signed by `store.tls.ca`?"
+    } else if matches!(error, Error::Unreachable(_)) && (text.contains("closed") || text.contains("reset")) {
+        "if this is a TLS port, write `rediss`"
+    } else {
+        return error;
+    };
+    match error {
+        Error::Unreachable(text) => Error::Unreachable(format!("{text}: {advice}")),
+        Error::Server { code, text } => Error::Server { code, text: format!("{text}: {advice}") },
+        unfit @ Error::Unfit(_) => unfit,
+    }
 }
 
 /// Waits until the connection of this number is reported broken; `false` if nobody is left to report it.

@@ -26,9 +26,8 @@ impl Listener {
         let receiver = Box::new(move |push| {
             let _ = pushes.send(push);
         });
-        let late = || Error::Unreachable("Redis did not answer in time".to_owned());
         let connecting = connect::connect_to_hear(&settings.address, turn, receiver);
-        let connection = timeout(2 * RESPONSE_TIME, connecting).await.map_err(|_| late())?;
+        let connection = timeout(2 * RESPONSE_TIME, connecting).await.map_err(|_| Error::late())?;
         let Connection::Node(mut node) = connection.map_err(|error| told(&error))? else {
             return Err(Error::Unreachable("one node cannot be told from a Cluster".to_owned()));
         };

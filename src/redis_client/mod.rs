@@ -91,6 +91,12 @@ pub enum Error {
     },
 }
 
+impl Error {
+    fn late() -> Self {
+        Self::Unreachable("Redis did not answer in time".to_owned())
+    }
+}
+
 /// How long a caller waits for a connection that is being made.
 const CONNECT_WAIT: Duration = Duration::from_secs(2);
 /// How long a server may take for an answer before the connection is given up.
@@ -141,14 +147,6 @@ impl RedisClient {
             result => result,
         }
         .map_err(|error| told(&error))
-    }
-
-    /// Carries out a command that must not be carried out twice.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn run_once(&self, command: &Cmd) -> Result<Value, Error> {
-        self.attempt(0, command).await?.1.map_err(|error| told(&error))
     }
 
     /// Carries out commands in order, none of another caller between them, and gives each one's answer. Not on a
@@ -226,7 +224,7 @@ fn told(error: &RedisError) -> Error {
         Some(code) => {
             Error::Server { code: code.to_owned(), text: error.detail().unwrap_or_default().to_owned() }
         }
-        None if error.is_timeout() => Error::Unreachable("Redis did not answer in time".to_owned()),
+        None if error.is_timeout() => Error::late(),
         None => Error::Unreachable(format!("Redis cannot be reached: {error}")),
     }
 }

@@ -5,7 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Commit, Committed, Entry, Expect, Outcome, Store, Stored, Tag, Unavailable, Write, entry_hash};
+use super::{
+    Commit, Committed, Entry, Expect, Extent, Link, Outcome, Store, Stored, Tag, Unavailable, Write, entry_hash,
+};
 use crate::domain::{ElicitationId, Timestamp};
 
 /// A store in memory.
@@ -19,6 +21,7 @@ struct Tables {
     slots: HashMap<Tag, ElicitationId>,
     counts: HashMap<Tag, u64>,
     trail: Vec<Entry>,
+    keys: HashMap<String, Timestamp>,
 }
 
 struct Row {
@@ -143,6 +146,13 @@ impl Store for Memory {
         Ok(due.into_iter().take(limit).filter_map(|(_, id)| tables.stored(id)).collect())
     }
 
+    async fn postpone(&self, stored: &Stored, due: Timestamp) -> Result<(), Unavailable> {
+        if let Some(row) = self.tables().records.get_mut(&stored.id).filter(|row| row.version == stored.version) {
+            row.due = due;
+        }
+        Ok(())
+    }
+
     async fn scan(&self, after: Option<ElicitationId>, limit: usize) -> Result<Vec<Stored>, Unavailable> {
         let tables = self.tables();
         let ids = tables.records.keys().filter(|id| after.is_none_or(|after| **id > after));
@@ -151,6 +161,24 @@ impl Store for Memory {
 
     async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
         Ok(self.tables().trail.iter().filter(|entry| entry.number > after).take(limit).cloned().collect())
+    }
+
+    async fn trail(&self) -> Result<Extent, Unavailable> {
+        let end = self.tables().trail.last().map(Entry::link).unwrap_or_default();
+        Ok(Extent { start: Link::default(), end })
+    }
+
+    async fn seals_under(
+        &self,
+        key: &str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<String>, Unavailable> {
+        let keys = &mut self.tables().keys;
+        let noted = keys.entry(key.to_owned()).or_insert(until);
+        *noted = until.max(*noted);
+        keys.retain(|_, until| *until > now);
+        Ok(keys.keys().cloned().collect())
     }
 
     async fn ping(&self) -> Result<(), Unavailable> {

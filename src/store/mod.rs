@@ -8,9 +8,12 @@ pub mod memory;
 pub mod redis;
 pub mod sqlite;
 
+use std::fmt;
+
 use async_trait::async_trait;
 
 pub use crate::domain::Tag;
+use crate::domain::ids::write_hex;
 use crate::domain::{ElicitationId, Timestamp};
 
 /// A sealed record as it was found.
@@ -130,6 +133,39 @@ pub struct Entry {
     pub hash: [u8; 32],
 }
 
+/// A place in the audit trail: after the entry of this number, which has this hash. Zeros at its beginning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Link {
+    /// The entry's number.
+    pub number: u64,
+    /// The entry's hash.
+    pub hash: [u8; 32],
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, whose hash is ", self.number)?;
+        write_hex(f, &self.hash)
+    }
+}
+
+impl Entry {
+    /// The place after it.
+    #[must_use]
+    pub const fn link(&self) -> Link {
+        Link { number: self.number, hash: self.hash }
+    }
+}
+
+/// From where to where the audit trail goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// What the oldest entry follows that is still kept.
+    pub start: Link,
+    /// The last entry.
+    pub end: Link,
+}
+
 /// The hash of an entry that follows one with the hash `previous`.
 #[must_use]
 pub fn entry_hash(previous: &[u8; 32], number: u64, event: &[u8]) -> [u8; 32] {
@@ -186,7 +222,14 @@ pub trait Store: Send + Sync {
     /// [`Unavailable`].
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Stored>, Unavailable>;
 
-    /// Records in the order of their ids, those after `after`, at most `limit`.
+    /// Has [`Store::due`] list a record at another time. Nothing else of it changes, its version neither; if it is not as
+    /// it was found, nothing does.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    async fn postpone(&self, stored: &Stored, due: Timestamp) -> Result<(), Unavailable>;
+
+    /// Records in the order of their ids, those after `after`: `limit`, or all that there are if they are fewer.
     ///
     /// # Errors
     /// [`Unavailable`].
@@ -198,13 +241,23 @@ pub trait Store: Send + Sync {
     /// [`Unavailable`].
     async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable>;
 
-    /// The number and hash that the oldest entry follows which is still kept: zeros where all are.
+    /// From where to where the trail goes at this moment.
     ///
     /// # Errors
     /// [`Unavailable`].
-    async fn trail_start(&self) -> Result<(u64, [u8; 32]), Unavailable> {
-        Ok((0, [0; 32]))
-    }
+    async fn trail(&self) -> Result<Extent, Unavailable>;
+
+    /// Notes that whatever is sealed until now under the key of this name may have to be opened until `until`, and
+    /// returns the names of all keys that were noted so and whose time is not over at `now`.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    async fn seals_under(
+        &self,
+        key: &str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<String>, Unavailable>;
 
     /// Does what the store has to do for itself from time to time; to be called about once a second. Returns whether this
     /// instance is the one that is to sweep, among those that share the store.

@@ -1,5 +1,5 @@
 //! The file that holds the key ring: TOML, a list of `[[keys]]` with `id` and `secret`, readable by its owner
-//! alone.
+//! alone. The first seals; one that is `prepared` opens only, until a rotation puts it in front.
 
 use std::fs;
 use std::io::Write as _;
@@ -26,6 +26,8 @@ struct KeyFile {
 struct KeyEntry {
     id: String,
     secret: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    prepared: bool,
 }
 
 impl Drop for KeyEntry {
@@ -49,6 +51,9 @@ pub enum KeyFileError {
     /// A key file is there already.
     #[error("{0} exists already; add a key to it with `sidegate keys rotate --file {0}`")]
     Exists(PathBuf),
+    /// A key is prepared already.
+    #[error("{0} has the key {1} prepared already; once every instance was started with it, run `sidegate keys rotate --file {0}`")]
+    Prepared(PathBuf, String),
 }
 
 /// Reads the key ring.
@@ -75,6 +80,9 @@ pub fn load_key_file(path: &Path, random: Arc<dyn Random>) -> Result<Ring, KeyFi
     }
     let mut keys = keys.into_iter();
     let first = keys.next().ok_or_else(|| malformed("there is no key in it"))?;
+    if file.keys.first().is_some_and(|entry| entry.prepared) {
+        return Err(malformed("its first key is only prepared; put one before it that seals"));
+    }
     Ok(Ring::new(first, keys.collect(), random))
 }
 
@@ -93,19 +101,43 @@ pub fn create_key_file(path: &Path, random: &dyn Random, now: Timestamp) -> Resu
     Ok(id)
 }
 
-/// Puts a fresh key in front of the others: it seals from the next start on. Returns its id.
+/// Puts a key in front of the others: it seals from the next start on. That is the one that was prepared, or else a fresh
+/// one. Returns its id.
 ///
 /// # Errors
 /// [`KeyFileError`]. The file is replaced as a whole or not at all.
 pub fn rotate_key_file(path: &Path, random: &dyn Random, now: Timestamp) -> Result<String, KeyFileError> {
     let mut file = read(path)?;
-    let entry = fresh(random, now);
+    let prepared = file.keys.iter().position(|entry| entry.prepared).map(|index| file.keys.remove(index));
+    let mut entry = prepared.unwrap_or_else(|| fresh(random, now));
+    entry.prepared = false;
     let id = entry.id.clone();
     file.keys.insert(0, entry);
-    write_beside(path, &file)?
-        .persist(path)
-        .map_err(|error| KeyFileError::Io(path.to_owned(), error.error))?;
+    replace(path, &file)?;
     Ok(id)
+}
+
+/// Adds a fresh key that opens from the next start on and does not seal yet, for instances that share a store: all of
+/// them must know a key before one seals under it. Returns its id.
+///
+/// # Errors
+/// [`KeyFileError`], also if one is prepared already. The file is replaced as a whole or not at all.
+pub fn prepare_key(path: &Path, random: &dyn Random, now: Timestamp) -> Result<String, KeyFileError> {
+    let mut file = read(path)?;
+    if let Some(entry) = file.keys.iter().find(|entry| entry.prepared) {
+        return Err(KeyFileError::Prepared(path.to_owned(), entry.id.clone()));
+    }
+    let mut entry = fresh(random, now);
+    entry.prepared = true;
+    let id = entry.id.clone();
+    file.keys.push(entry);
+    replace(path, &file)?;
+    Ok(id)
+}
+
+fn replace(path: &Path, file: &KeyFile) -> Result<(), KeyFileError> {
+    let written = write_beside(path, file)?.persist(path);
+    written.map(drop).map_err(|error| KeyFileError::Io(path.to_owned(), error.error))
 }
 
 fn read(path: &Path) -> Result<KeyFile, KeyFileError> {
@@ -130,6 +162,7 @@ fn fresh(random: &dyn Random, now: Timestamp) -> KeyEntry {
     KeyEntry {
         id: format!("{day}-{}", URL_SAFE_NO_PAD.encode(suffix)),
         secret: URL_SAFE_NO_PAD.encode(*secret),
+        prepared: false,
     }
 }
 

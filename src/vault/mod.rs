@@ -17,7 +17,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
-pub use key_file::{KeyFileError, create_key_file, load_key_file, rotate_key_file};
+pub use key_file::{KeyFileError, create_key_file, load_key_file, prepare_key, rotate_key_file};
 pub use request_state::RequestState;
 
 use crate::domain::binding::length_prefixed;
@@ -172,6 +172,18 @@ impl Ring {
 
     fn keys(&self) -> impl Iterator<Item = &RingKey> {
         std::iter::once(&*self.first).chain(self.others.iter())
+    }
+
+    /// The name of the key that seals.
+    #[must_use]
+    pub fn sealing_key(&self) -> &str {
+        &self.first.id
+    }
+
+    /// Whether a key of this name is in the ring.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.keys().any(|key| key.id == name)
     }
 
     /// Seals `plain` for `place` under the first key.

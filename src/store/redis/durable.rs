@@ -4,7 +4,8 @@
 //! of their own; what comes while one batch waits makes the next.
 
 use redis::{Pipeline, Value, cmd};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::oneshot;
 
 use super::Unavailable;
 use super::scripts::{Call, is_unknown};
@@ -13,7 +14,7 @@ use crate::redis_client::{Durability, Error, RedisClient, Settings};
 /// The way to the server for commits that must be on its disk.
 pub(super) struct Durable {
     client: RedisClient,
-    queue: mpsc::UnboundedSender<Job>,
+    queue: mpsc::Sender<Job>,
 }
 
 struct Job {
@@ -22,8 +23,8 @@ struct Job {
     reply: oneshot::Sender<Result<Value, Error>>,
 }
 
-/// How many commits wait for the disk together.
-const BATCH: usize = 256;
+/// How many commits wait for the disk together: all that came while those before them waited. More are refused.
+const BATCH: usize = 8_192;
 /// How long the server may take to write, in milliseconds: less than a connection waits for an answer.
 const WRITE_TIME: u64 = 2_000;
 
@@ -34,7 +35,7 @@ impl Durable {
             return None;
         }
         let client = RedisClient::start(settings.clone());
-        let (queue, jobs) = mpsc::unbounded_channel();
+        let (queue, jobs) = mpsc::channel(BATCH);
         tokio::spawn(work(client.clone(), jobs));
         Some(Self { client, queue })
     }
@@ -48,13 +49,15 @@ impl Durable {
     pub(super) async fn run(&self, call: &Call<'_>) -> Result<i64, Unavailable> {
         let (reply, answer) = oneshot::channel();
         let job = Job { by_hash: call.by_hash(), by_text: call.by_text(), reply };
-        let gone = || Unavailable("the connection for durable commits is gone".to_owned());
-        self.queue.send(job).map_err(|_| gone())?;
+        self.queue.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => Unavailable("too many steps wait for the server's disk".to_owned()),
+            TrySendError::Closed(_) => gone(),
+        })?;
         super::read(answer.await.map_err(|_| gone())??)
     }
 }
 
-async fn work(client: RedisClient, mut jobs: mpsc::UnboundedReceiver<Job>) {
+async fn work(client: RedisClient, mut jobs: mpsc::Receiver<Job>) {
     let mut batch = Vec::new();
     while jobs.recv_many(&mut batch, BATCH).await > 0 {
         let unknown = carry_out(&client, batch.drain(..), |job| &job.by_hash).await;
@@ -109,6 +112,10 @@ async fn run(
             "the server did not confirm that it is on its disk; it may be there, try again".to_owned(),
         )),
     }
+}
+
+fn gone() -> Unavailable {
+    Unavailable("the connection for durable commits is gone".to_owned())
 }
 
 fn short() -> Error {

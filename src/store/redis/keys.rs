@@ -2,17 +2,19 @@
 //! Cluster keeps it on one node and one script can change all of it at once.
 //!
 //! ```text
-//! sidegate:{2a}:record:ID   hash    version, nonce, due, record, and a field for each slot and quota that it has
+//! sidegate:{2a}:record:ID   hash    version, nonces, due, record, and a field for each slot and quota that it has
 //! sidegate:{2a}:outcome:ID  string
 //! sidegate:{2a}:due         sorted  ids by when they are due
 //! sidegate:{2a}:ids         sorted  ids in their order
 //! sidegate:{2a}:outbox      list    events on their way to the trail
-//! sidegate:{2a}:clock       string  the stamp of the last of them
+//! sidegate:{2a}:clock       hash    the stamp of the last of them, and nonces
 //! sidegate:slot:TAG         string  who has it
 //! sidegate:quota:TAG        sorted  who is counted, by when they joined
 //! sidegate:{trail}:end      hash    number and hash of the last entry; for each outbox, how far it was drained
 //! sidegate:{trail}:N        list    what the chunk follows; then its entries
 //! sidegate:sweeper          string  which instance sweeps
+//! sidegate:keys             sorted  names of the keys that seal, by until when something sealed so may live
+//! sidegate:{2a}:probe       any     tells whether the server lets us do what we do
 //! sidegate:changes          channel ids of elicitations that changed
 //! ```
 
@@ -100,6 +102,10 @@ impl Keys {
 
     pub(super) fn sweeper(&self) -> String {
         format!("{}:sweeper", self.prefix)
+    }
+
+    pub(super) fn sealing_keys(&self) -> String {
+        format!("{}:keys", self.prefix)
     }
 
     pub(super) fn changes(&self) -> String {

@@ -5,8 +5,8 @@
 //! reserved before that and given up after it; whoever finds a slot asks the record whether it has it. Events wait in
 //! their shard's outbox until an instance chains them into the one trail (`trail`).
 //!
-//! Nothing is ever deleted by being read, and nothing ends by a key's time to live: every key has one, well past the
-//! time at which a sweep has removed it, as a broom for what a crash left behind.
+//! Nothing is ever deleted by being read, and no elicitation ends by a key's time to live: its keys have one, well past
+//! the time at which a sweep has removed them, as a broom for what a crash left behind. The trail alone goes by it.
 
 mod durable;
 mod keys;
@@ -22,12 +22,12 @@ use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
 use redis::{Cmd, FromRedisValue, Value, cmd};
 
-use super::{Commit, Committed, Entry, Expect, Outcome, Store, Stored, Tag, Unavailable, Write};
+use super::{Commit, Committed, Entry, Expect, Extent, Outcome, Store, Stored, Tag, Unavailable, Write};
 use crate::domain::{ElicitationId, Random, Timestamp};
 use crate::redis_client::{Error, RedisClient, Settings};
 use durable::Durable;
 use keys::{Keys, SHARDS, Shard, quota_field, slot_field};
-use reservations::Reserved;
+use reservations::{HOLDS, Reserved};
 use scripts::{Call, Scripts};
 
 /// The shared store.
@@ -101,6 +101,11 @@ impl Redis {
         self.kept.records.as_millis()
     }
 
+    /// How long an event may wait for the trail: no shorter than it would be kept there.
+    fn events_kept(&self) -> u128 {
+        self.kept.records.max(self.kept.trail).as_millis()
+    }
+
     /// The record's version and bytes, and whether it has each of `fields`.
     async fn look(&self, id: ElicitationId, field: Option<Vec<u8>>) -> Result<Option<Look>, Unavailable> {
         let mut command = cmd("HMGET");
@@ -120,7 +125,7 @@ impl Redis {
         expect: Expect,
         nonce: &[u8; 16],
         write: &Write,
-        taken: &[Tag],
+        reserved: &Reserved,
     ) -> Call<'_> {
         let expected = match expect {
             Expect::Absent => String::new(),
@@ -142,7 +147,7 @@ impl Redis {
             .key(self.keys.clock(shard))
             .arg(id_bytes);
         match write {
-            Write::Erase { .. } => call.arg(expected).number(self.kept()).arg(self.keys.changes()),
+            Write::Erase { .. } => call.arg(expected).arg(self.keys.changes()).number(self.events_kept()),
             Write::Record { record, due, outcome, take: _, release, join, leave } => {
                 let (verb, sealed) = match outcome {
                     Outcome::Keep => ("keep", &[][..]),
@@ -154,9 +159,10 @@ impl Redis {
                     .map(|tag| slot_field(*tag))
                     .chain(leave.iter().map(|tag| quota_field(*tag)))
                     .collect();
-                let coming: Vec<_> = taken
-                    .iter()
-                    .map(|tag| slot_field(*tag))
+                let coming: Vec<_> = reserved
+                    .slots()
+                    .into_iter()
+                    .map(slot_field)
                     .chain(join.iter().map(|quota| quota_field(quota.tag)))
                     .collect();
                 call.arg(nonce.to_vec())
@@ -168,12 +174,21 @@ impl Redis {
                     .arg(sealed.to_vec())
                     .arg(self.keys.changes())
                     .number(OUTBOX)
+                    .number(self.events_kept())
+                    .arg(reserved.since().map(|since| since.to_string()).unwrap_or_default())
+                    .number(HOLDS.as_millis())
                     .number(going.len())
                     .number(coming.len())
                     .args(going)
                     .args(coming)
             }
         }
+    }
+
+    fn nonce(&self) -> [u8; 16] {
+        let mut nonce = [0; 16];
+        self.random.fill(&mut nonce);
+        nonce
     }
 
     async fn changed(&self, call: &Call<'_>) -> Result<i64, Unavailable> {
@@ -213,6 +228,14 @@ fn read<T: FromRedisValue>(value: Value) -> Result<T, Unavailable> {
     redis::from_redis_value(value).map_err(|_| Unavailable("Redis gave an answer of another kind".to_owned()))
 }
 
+fn full() -> Unavailable {
+    Unavailable("too many audit events wait for the trail".to_owned())
+}
+
+fn late() -> Unavailable {
+    Unavailable("this step came too late after it was prepared; try it again".to_owned())
+}
+
 impl From<Error> for Unavailable {
     fn from(error: Error) -> Self {
         Self(error.to_string())
@@ -241,8 +264,7 @@ impl Store for Redis {
 
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
         let Commit { id, expect, write, events } = commit;
-        let mut nonce = [0; 16];
-        self.random.fill(&mut nonce);
+        let nonce = self.nonce();
         let reserved = match &write {
             Write::Record { take, join, .. } => match self.reserve(id, &nonce, take, join).await? {
                 Ok(reserved) => reserved,
@@ -250,16 +272,16 @@ impl Store for Redis {
             },
             Write::Erase { .. } => Reserved::default(),
         };
-        let call = self.change(id, expect, &nonce, &write, &reserved.slots()).args(events);
+        let call = self.change(id, expect, &nonce, &write, &reserved).args(events);
         match self.changed(&call).await? {
             1 => {}
             0 => {
                 self.give_back(id, &nonce, &reserved).await;
                 return Ok(Committed::Conflict);
             }
-            _ => {
+            refused => {
                 self.give_back(id, &nonce, &reserved).await;
-                return Err(Unavailable("too many audit events wait for the trail".to_owned()));
+                return Err(if refused == -2 { late() } else { full() });
             }
         }
         let (Write::Record { release, leave, .. } | Write::Erase { release, leave }) = &write;
@@ -277,15 +299,17 @@ impl Store for Redis {
             .call()
             .key(self.keys.outbox(shard))
             .key(self.keys.clock(shard))
-            .number(self.kept())
+            .arg(self.nonce())
+            .number(self.events_kept())
             .number(OUTBOX)
             .args(events);
-        let done: i64 = read(call.run_once(&self.client).await?)?;
-        if done == 1 {
-            Ok(())
-        } else {
-            Err(Unavailable("too many audit events wait for the trail".to_owned()))
-        }
+        if self.call::<i64>(&call).await? == 1 { Ok(()) } else { Err(full()) }
+    }
+
+    async fn postpone(&self, stored: &Stored, due: Timestamp) -> Result<(), Unavailable> {
+        let call = self.scripts.postpone.call().key(self.keys.record(stored.id));
+        let call = call.key(self.keys.due(Shard::of(stored.id))).arg(stored.id.as_bytes().to_vec());
+        self.call::<i64>(&call.number(stored.version).number(due.millis())).await.map(drop)
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Stored>, Unavailable> {
@@ -293,35 +317,39 @@ impl Store for Redis {
             let mut command = cmd("ZRANGE");
             command.arg(self.keys.due(shard)).arg("-inf").arg(now.millis()).arg("BYSCORE");
             command.arg("LIMIT").arg(0).arg(limit).arg("WITHSCORES");
-            self.run::<Vec<(Vec<u8>, f64)>>(&command).await
+            self.run::<Vec<([u8; 16], f64)>>(&command).await
         });
         let mut due = of_those_there(join_all(shards).await)?;
         due.sort_by(|(_, one), (_, other)| one.total_cmp(other));
         due.truncate(limit);
-        self.stored(due.into_iter().map(|(id, _)| id)).await
+        self.stored(due.into_iter().map(|(id, _)| ElicitationId::from_bytes(id))).await
     }
 
     async fn scan(&self, after: Option<ElicitationId>, limit: usize) -> Result<Vec<Stored>, Unavailable> {
-        let mut ids: Vec<Vec<u8>> = Vec::new();
-        let first = after.map(Shard::of);
-        for shard in Shard::all().filter(|shard| first.is_none_or(|first| *shard >= first)) {
-            let from = match after {
-                Some(after) if Some(shard) == first => [b"(", &after.as_bytes()[..]].concat(),
-                _ => b"-".to_vec(),
-            };
-            let mut command = cmd("ZRANGE");
-            command.arg(self.keys.ids(shard)).arg(from).arg("+").arg("BYLEX");
-            command.arg("LIMIT").arg(0).arg(limit - ids.len());
-            ids.extend(self.run::<Vec<Vec<u8>>>(&command).await?);
-            if ids.len() >= limit {
-                break;
-            }
+        let (mut found, mut after) = (Vec::new(), after);
+        // The index may name what is not there any more.
+        while found.len() < limit {
+            let ids = self.ids(after, limit - found.len()).await?;
+            let Some(last) = ids.last() else { break };
+            after = Some(*last);
+            found.extend(self.stored(ids).await?);
         }
-        self.stored(ids).await
+        Ok(found)
     }
 
-    async fn trail_start(&self) -> Result<(u64, [u8; 32]), Unavailable> {
-        self.oldest_entry_kept().await
+    async fn trail(&self) -> Result<Extent, Unavailable> {
+        self.drain().await?;
+        self.extent().await
+    }
+
+    async fn seals_under(
+        &self,
+        key: &str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<String>, Unavailable> {
+        let call = self.scripts.keys.call().key(self.keys.sealing_keys()).arg(key);
+        self.call(&call.number(until.millis()).number(now.millis()).number(self.kept())).await
     }
 
     async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
@@ -332,32 +360,38 @@ impl Store for Redis {
     async fn tend(&self) -> Result<bool, Unavailable> {
         let lease = self.scripts.lease.call().key(self.keys.sweeper());
         let lease = lease.arg(self.instance.to_vec()).number(LEASE.as_millis());
-        // Where the lease is out of reach every instance sweeps: they cost each other conflicts and nothing else.
         let lease = self.call::<i64>(&lease).await;
         if lease.as_ref().is_ok_and(|held| *held == 1) {
             // Also tells every instance that it still hears what is published.
-            self.run::<i64>(cmd("PUBLISH").arg(self.keys.changes()).arg("")).await?;
-            self.drain().await?;
+            let heartbeat = self.run::<i64>(cmd("PUBLISH").arg(self.keys.changes()).arg("")).await;
+            let drained = self.drain().await;
+            // What is due is due all the same.
+            if let Err(error) = drained.and(heartbeat.map(drop)) {
+                tracing::error!(%error, "audit events wait on their way to the trail; it will be tried again");
+            }
         }
+        // Where the lease is out of reach every instance sweeps: they cost each other conflicts and nothing else.
         Ok(lease.is_err() || lease.is_ok_and(|held| held == 1))
     }
 
     async fn ping(&self) -> Result<(), Unavailable> {
-        // On a Cluster that lost some of its nodes, most elicitations can still be served.
-        let probes = Shard::all().step_by(usize::from(SHARDS / 8)).map(|shard| async move {
-            let mut command = cmd("SET");
-            command.arg(self.keys.probe(shard)).arg("").arg("PX").arg(60_000);
-            self.run::<Value>(&command).await
+        let probes = Shard::all().step_by(usize::from(SHARDS / 8)).enumerate().map(|(index, shard)| async move {
+            let channel = if index == 0 { self.keys.changes() } else { String::new() };
+            self.call::<i64>(&self.scripts.probe.call().key(self.keys.probe(shard)).arg(channel)).await
         });
         let answers = join_all(probes).await;
         let failed = answers.iter().filter(|answer| answer.is_err()).count();
         match answers.into_iter().find_map(Result::err) {
+            // On a Cluster that lost some of its nodes, most elicitations can still be served.
             Some(error) if failed * 2 > usize::from(SHARDS / 8) => Err(error),
             _ => Ok(()),
         }
     }
 
     async fn close(&self) {
+        if let Err(error) = self.drain().await {
+            tracing::warn!(%error, "audit events were left on their way to the trail; the next instance puts them there");
+        }
         // The next instance need not wait for the lease to end.
         let lease = self.scripts.release.call().key(self.keys.sweeper()).arg(self.instance.to_vec());
         if let Err(error) = self.call::<i64>(&lease).await {
@@ -367,11 +401,32 @@ impl Store for Redis {
 }
 
 impl Redis {
+    /// The next ids in their order, at most `limit`.
+    async fn ids(&self, after: Option<ElicitationId>, limit: usize) -> Result<Vec<ElicitationId>, Unavailable> {
+        let mut ids = Vec::new();
+        let first = after.map(Shard::of);
+        for shard in Shard::all().filter(|shard| first.is_none_or(|first| *shard >= first)) {
+            let from = match after {
+                Some(after) if Some(shard) == first => [b"(", &after.as_bytes()[..]].concat(),
+                _ => b"-".to_vec(),
+            };
+            let mut command = cmd("ZRANGE");
+            command.arg(self.keys.ids(shard)).arg(from).arg("+").arg("BYLEX");
+            command.arg("LIMIT").arg(0).arg(limit - ids.len());
+            ids.extend(self.run::<Vec<[u8; 16]>>(&command).await?.into_iter().map(ElicitationId::from_bytes));
+            if ids.len() >= limit {
+                break;
+            }
+        }
+        Ok(ids)
+    }
+
     /// The records of these ids. An index that names what is not there is mended.
-    async fn stored(&self, ids: impl IntoIterator<Item = Vec<u8>>) -> Result<Vec<Stored>, Unavailable> {
-        let ids =
-            ids.into_iter().filter_map(|id| <[u8; 16]>::try_from(id).ok().map(ElicitationId::from_bytes));
-        let records = try_join_all(ids.map(|id| async move {
+    async fn stored(
+        &self,
+        ids: impl IntoIterator<Item = ElicitationId>,
+    ) -> Result<Vec<Stored>, Unavailable> {
+        let records = try_join_all(ids.into_iter().map(|id| async move {
             let found = self.load(id).await?;
             if found.is_none() {
                 let shard = Shard::of(id);

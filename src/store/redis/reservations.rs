@@ -9,11 +9,14 @@ use futures_util::future::{join_all, try_join_all};
 use redis::cmd;
 
 use super::keys::{quota_field, slot_field};
-use super::{Redis, read};
+use super::Redis;
 use crate::domain::ElicitationId;
 use crate::store::{Committed, Quota, Slot, Tag, Unavailable};
 
-/// How long a reservation may precede its record. After that whoever made it is taken to be gone.
+/// How long a reservation may precede its record: a commit that comes later is refused.
+pub(super) const HOLDS: Duration = Duration::from_secs(5);
+/// After how long whoever made a reservation without a record is taken to be gone. Longer than it holds by more than the
+/// clocks of a Cluster's nodes differ.
 const IN_FLIGHT: Duration = Duration::from_secs(10);
 /// How often, and after what pauses, one looks whether another's reservation was completed.
 const LOOKS: [u64; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
@@ -25,7 +28,11 @@ const SAMPLE: usize = 32;
 pub(super) struct Reserved {
     taken: Vec<(Tag, Had)>,
     joined: Vec<(Tag, Had)>,
+    since: Option<ServerTime>,
 }
+
+/// Milliseconds of the clock of the server that was asked.
+type ServerTime = i64;
 
 /// Whether the record may have had it before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +46,15 @@ impl Reserved {
     pub(super) fn slots(&self) -> Vec<Tag> {
         self.taken.iter().map(|(tag, _)| *tag).collect()
     }
+
+    /// When the first of it was reserved, if anything was.
+    pub(super) const fn since(&self) -> Option<ServerTime> {
+        self.since
+    }
+
+    fn began(&mut self, at: ServerTime) {
+        self.since = Some(self.since.map_or(at, |since| since.min(at)));
+    }
 }
 
 /// Whom a slot's value names.
@@ -48,7 +64,7 @@ pub(super) fn holder(value: &[u8]) -> Option<ElicitationId> {
 
 /// What came of an attempt at a slot.
 enum Attempt {
-    Taken(Had),
+    Taken(Had, ServerTime),
     Held(ElicitationId),
 }
 
@@ -69,20 +85,24 @@ impl Redis {
         let mut refused = None;
         for (slot, attempt) in take.iter().zip(attempts) {
             match attempt {
-                Attempt::Taken(had) if reserved.taken.iter().all(|(tag, _)| *tag != slot.tag) => {
+                Attempt::Taken(had, at) if reserved.taken.iter().all(|(tag, _)| *tag != slot.tag) => {
                     reserved.taken.push((slot.tag, had));
+                    reserved.began(at);
                 }
                 Attempt::Held(other) if slot.required => {
                     refused = refused.or(Some(Committed::Taken(other)));
                 }
-                Attempt::Taken(_) | Attempt::Held(_) => {}
+                Attempt::Taken(..) | Attempt::Held(_) => {}
             }
         }
         if refused.is_none() {
             let joins = try_join_all(join.iter().map(|quota| self.join(id, quota))).await?;
             for (quota, joined) in join.iter().zip(joins) {
                 match joined {
-                    Some(had) => reserved.joined.push((quota.tag, had)),
+                    Some((had, at)) => {
+                        reserved.joined.push((quota.tag, had));
+                        reserved.began(at);
+                    }
                     None => refused = refused.or(Some(Committed::Full(quota.tag))),
                 }
             }
@@ -141,18 +161,15 @@ impl Redis {
         nonce: &[u8; 16],
         tag: Tag,
         stale: &[u8],
-    ) -> Result<Result<Had, (Vec<u8>, Duration)>, Unavailable> {
+    ) -> Result<Result<(Had, ServerTime), (Vec<u8>, Duration)>, Unavailable> {
         let call = self.scripts.reserve.call().key(self.keys.slot(tag));
         let call =
             call.arg(id.as_bytes().to_vec()).arg(nonce.to_vec()).number(self.kept()).arg(stale.to_vec());
-        let (value, age): (Vec<u8>, Option<i64>) = match call.run(&self.client).await? {
-            redis::Value::Array(mut parts) if parts.len() == 1 => (read(parts.remove(0))?, None),
-            value => read(value)?,
-        };
-        Ok(match (value.as_slice(), age) {
-            (b"new", None) => Ok(Had::Not),
-            (_, None) => Ok(Had::Before),
-            (_, Some(age)) => Err((value, Duration::from_millis(u64::try_from(age).unwrap_or(0)))),
+        let (value, time): (Vec<u8>, i64) = self.call(&call).await?;
+        Ok(match value.as_slice() {
+            b"new" => Ok((Had::Not, time)),
+            b"own" => Ok((Had::Before, time)),
+            _ => Err((value, Duration::from_millis(u64::try_from(time).unwrap_or(0)))),
         })
     }
 
@@ -161,7 +178,7 @@ impl Redis {
         let mut looks = LOOKS.iter();
         loop {
             let (value, age) = match self.try_take(id, nonce, slot.tag, &stale).await? {
-                Ok(had) => return Ok(Attempt::Taken(had)),
+                Ok((had, at)) => return Ok(Attempt::Taken(had, at)),
                 Err(held) => held,
             };
             let Some(other) = holder(&value) else {
@@ -184,19 +201,20 @@ impl Redis {
         }
     }
 
-    async fn join(&self, id: ElicitationId, quota: &Quota) -> Result<Option<Had>, Unavailable> {
+    async fn join(&self, id: ElicitationId, quota: &Quota) -> Result<Option<(Had, ServerTime)>, Unavailable> {
         if let Some(had) = self.try_join(id, quota).await? {
             return Ok(Some(had));
         }
         if self.forget_strays(quota.tag).await? { self.try_join(id, quota).await } else { Ok(None) }
     }
 
-    async fn try_join(&self, id: ElicitationId, quota: &Quota) -> Result<Option<Had>, Unavailable> {
+    async fn try_join(&self, id: ElicitationId, quota: &Quota) -> Result<Option<(Had, ServerTime)>, Unavailable> {
         let call = self.scripts.join.call().key(self.keys.quota(quota.tag));
         let call = call.arg(id.as_bytes().to_vec()).number(quota.limit).number(self.kept());
-        Ok(match self.call::<i64>(&call).await? {
-            1 => Some(Had::Not),
-            2 => Some(Had::Before),
+        let (joined, time): (i64, ServerTime) = self.call(&call).await?;
+        Ok(match joined {
+            1 => Some((Had::Not, time)),
+            2 => Some((Had::Before, time)),
             _ => None,
         })
     }

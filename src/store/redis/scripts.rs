@@ -20,6 +20,7 @@ pub(super) struct Scripts {
     pub commit: Script,
     pub erase: Script,
     pub append: Script,
+    pub postpone: Script,
     pub repair: Script,
     pub reserve: Script,
     pub release: Script,
@@ -27,18 +28,22 @@ pub(super) struct Scripts {
     pub chain: Script,
     pub trim: Script,
     pub lease: Script,
+    pub keys: Script,
+    pub probe: Script,
 }
 
+const NONCES: &str = include_str!("scripts/nonces.lua");
 const NOTE: &str = include_str!("scripts/note.lua");
 
 impl Scripts {
     pub(super) fn new() -> Self {
         let commit = include_str!("scripts/commit.lua");
         Self {
-            issue: Script::new(Memory::MustBeThere, &[NOTE, commit]),
-            commit: Script::new(Memory::MayBeFull, &[NOTE, commit]),
+            issue: Script::new(Memory::MustBeThere, &[NONCES, NOTE, commit]),
+            commit: Script::new(Memory::MayBeFull, &[NONCES, NOTE, commit]),
             erase: Script::new(Memory::MayBeFull, &[NOTE, include_str!("scripts/erase.lua")]),
-            append: Script::new(Memory::MayBeFull, &[NOTE, include_str!("scripts/append.lua")]),
+            append: Script::new(Memory::MayBeFull, &[NONCES, NOTE, include_str!("scripts/append.lua")]),
+            postpone: Script::new(Memory::MayBeFull, &[include_str!("scripts/postpone.lua")]),
             repair: Script::new(Memory::MayBeFull, &[include_str!("scripts/repair.lua")]),
             reserve: Script::new(Memory::MayBeFull, &[include_str!("scripts/reserve.lua")]),
             release: Script::new(Memory::MayBeFull, &[include_str!("scripts/release.lua")]),
@@ -46,6 +51,8 @@ impl Scripts {
             chain: Script::new(Memory::MayBeFull, &[include_str!("scripts/chain.lua")]),
             trim: Script::new(Memory::MayBeFull, &[include_str!("scripts/trim.lua")]),
             lease: Script::new(Memory::MayBeFull, &[include_str!("scripts/lease.lua")]),
+            keys: Script::new(Memory::MayBeFull, &[include_str!("scripts/keys.lua")]),
+            probe: Script::new(Memory::MayBeFull, &[include_str!("scripts/probe.lua")]),
         }
     }
 }
@@ -101,18 +108,10 @@ impl Call<'_> {
         self
     }
 
-    /// Runs it, again if the connection breaks meanwhile.
+    /// Runs it, again if the connection breaks meanwhile: every script may be run twice.
     pub(super) async fn run(&self, client: &RedisClient) -> Result<redis::Value, Error> {
         match client.run(&self.by_hash()).await {
             Err(error) if is_unknown(&error) => client.run(&self.by_text()).await,
-            result => result,
-        }
-    }
-
-    /// Runs it once: it may not be done twice.
-    pub(super) async fn run_once(&self, client: &RedisClient) -> Result<redis::Value, Error> {
-        match client.run_once(&self.by_hash()).await {
-            Err(error) if is_unknown(&error) => client.run_once(&self.by_text()).await,
             result => result,
         }
     }

@@ -7,7 +7,7 @@ use redis::cmd;
 
 use super::keys::Shard;
 use super::{Redis, Unavailable, of_those_there};
-use crate::store::{Entry, entry_hash};
+use crate::store::{Entry, Extent, Link, entry_hash};
 
 /// How many events one script chains, and how many one outbox contributes.
 const BATCH: usize = 512;
@@ -15,7 +15,9 @@ const BATCH: usize = 512;
 const CHUNK: u64 = 1024;
 /// How often a batch is tried against other instances that chain.
 const TRIES: usize = 64;
-const STAMP: usize = 16;
+const STAMP: usize = 22;
+/// How many chunks are asked for at once whether they are there.
+const ASKED: usize = 1000;
 
 /// The trail's end as it was read.
 struct End {
@@ -64,40 +66,24 @@ impl Redis {
         Ok(End { number, hash, drained: fields.map(Option::unwrap_or_default).collect() })
     }
 
-    /// The next events in the order of their stamps, whole groups of one stamp, as many as fit into a batch and a chunk.
+    /// The next events in the order of their stamps, as many as fit into a batch and a chunk.
     async fn waiting(&self, end: &End) -> Result<Vec<Waiting>, Unavailable> {
         let outboxes = join_all(Shard::all().zip(&end.drained).map(|(shard, drained)| async move {
             let mut command = cmd("LRANGE");
             command.arg(self.keys.outbox(shard)).arg(0).arg(BATCH - 1);
             let listed: Vec<Vec<u8>> = self.run(&command).await?;
-            let full = listed.len() == BATCH;
             let mut waiting: Vec<_> = listed.into_iter().filter_map(|bytes| split(shard, bytes)).collect();
             if waiting.first().is_some_and(|first| first.stamp <= *drained) {
                 // An instance chained them and did not come to trimming.
                 self.trim(shard, drained).await?;
                 waiting.retain(|event| event.stamp > *drained);
             }
-            if full {
-                // The last group may go on beyond what was read.
-                let last = waiting.last().map(|event| event.stamp.clone());
-                if waiting.iter().any(|event| Some(&event.stamp) != last.as_ref()) {
-                    waiting.retain(|event| Some(&event.stamp) != last.as_ref());
-                }
-            }
             Ok::<_, Unavailable>(waiting)
         }));
         let mut waiting = of_those_there(outboxes.await)?;
         waiting.sort_by(|one, other| (&one.stamp, one.shard).cmp(&(&other.stamp, other.shard)));
         let room = usize::try_from(CHUNK - end.number % CHUNK).unwrap_or(BATCH).min(BATCH);
-        if let Some(beyond) = waiting.get(room) {
-            let split = (beyond.stamp.clone(), beyond.shard);
-            let whole =
-                waiting.iter().take_while(|event| (&event.stamp, event.shard) < (&split.0, split.1)).count();
-            // A group that is larger than the room is the one thing that may be cut, by making its chunk longer.
-            let group =
-                waiting.iter().take_while(|event| (&event.stamp, event.shard) <= (&split.0, split.1)).count();
-            waiting.truncate(if whole > 0 { whole } else { group });
-        }
+        waiting.truncate(room);
         Ok(waiting)
     }
 
@@ -144,22 +130,27 @@ impl Redis {
         self.call::<i64>(&call.arg(stamp.to_vec()).number(BATCH)).await.map(drop)
     }
 
-    /// The number and hash that the oldest entry follows which is still kept.
-    pub(super) async fn oldest_entry_kept(&self) -> Result<(u64, [u8; 32]), Unavailable> {
+    /// From where to where the trail goes: all parts are asked for, so that a gap between them is not taken for its start.
+    pub(super) async fn extent(&self) -> Result<Extent, Unavailable> {
         let end = self.end().await?;
-        // Chunks go in their order: the first that is there is found by halving.
-        let (mut gone, mut there) = (0, end.number.div_ceil(CHUNK));
-        while gone < there {
-            let middle = u64::midpoint(gone, there);
-            if self.run::<bool>(cmd("EXISTS").arg(self.keys.trail_chunk(middle))).await? {
-                there = middle;
-            } else {
-                gone = middle + 1;
+        let chunks: Vec<_> = (0..end.number.div_ceil(CHUNK)).collect();
+        for asked in chunks.chunks(ASKED) {
+            let mut exist = cmd("EXISTS");
+            exist.arg(asked.iter().map(|chunk| self.keys.trail_chunk(*chunk)).collect::<Vec<_>>());
+            if self.run::<u64>(&exist).await? == 0 {
+                continue;
+            }
+            for chunk in asked {
+                let first = self.run(cmd("LINDEX").arg(self.keys.trail_chunk(*chunk)).arg(0)).await?;
+                if let Some(first) = first {
+                    let hash = Vec::<u8>::try_into(first).map_err(|_| broken())?;
+                    let start = Link { number: chunk * CHUNK, hash };
+                    return Ok(Extent { start, end: Link { number: end.number, hash: end.hash } });
+                }
             }
         }
-        let first: Option<Vec<u8>> = self.run(cmd("LINDEX").arg(self.keys.trail_chunk(gone)).arg(0)).await?;
-        let hash = first.and_then(|hash| hash.try_into().ok());
-        Ok(hash.map_or((end.number, end.hash), |hash| (gone * CHUNK, hash)))
+        let end = Link { number: end.number, hash: end.hash };
+        Ok(Extent { start: end, end })
     }
 
     pub(super) async fn read_entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {

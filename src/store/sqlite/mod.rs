@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 pub use schema::OpenError;
 
-use super::{Commit, Committed, Entry, Store, Stored, Tag, Unavailable};
+use super::{Commit, Committed, Entry, Extent, Store, Stored, Tag, Unavailable};
 use crate::domain::{ElicitationId, Timestamp};
 use reader::Read;
 use recent::Recent;
@@ -134,12 +134,31 @@ impl Store for Sqlite {
         self.read(|reply| Read::Due(now, limit, reply)).await
     }
 
+    async fn postpone(&self, stored: &Stored, due: Timestamp) -> Result<(), Unavailable> {
+        let (id, version) = (stored.id, stored.version);
+        self.write(|reply| Job::Postpone { id, version, due, reply }).await
+    }
+
     async fn scan(&self, after: Option<ElicitationId>, limit: usize) -> Result<Vec<Stored>, Unavailable> {
         self.read(|reply| Read::Scan(after, limit, reply)).await
     }
 
     async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
         self.read(|reply| Read::Entries(after, limit, reply)).await
+    }
+
+    async fn trail(&self) -> Result<Extent, Unavailable> {
+        self.read(Read::Trail).await
+    }
+
+    async fn seals_under(
+        &self,
+        key: &str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<String>, Unavailable> {
+        let key = key.to_owned();
+        self.write(|reply| Job::SealsUnder { key, now, until, reply }).await
     }
 
     async fn ping(&self) -> Result<(), Unavailable> {

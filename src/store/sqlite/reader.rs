@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tokio::sync::oneshot;
 
 use crate::domain::{ElicitationId, Timestamp};
-use crate::store::{Entry, Stored, Tag, Unavailable};
+use crate::store::{Entry, Extent, Link, Stored, Tag, Unavailable};
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, Unavailable>>;
 
@@ -19,6 +19,7 @@ pub(super) enum Read {
     Due(Timestamp, usize, Reply<Vec<Stored>>),
     Scan(Option<ElicitationId>, usize, Reply<Vec<Stored>>),
     Entries(u64, usize, Reply<Vec<Entry>>),
+    Trail(Reply<Extent>),
 }
 
 /// Starts a thread that answers from `queue` until all senders are gone.
@@ -72,6 +73,7 @@ fn answer(connection: &Connection, read: Read) {
                 |row| Ok(Entry { number: row.get(0)?, event: row.get(1)?, hash: row.get(2)? }),
             ),
         ),
+        Read::Trail(reply) => send(reply, trail(connection)),
     }
 }
 
@@ -87,6 +89,13 @@ fn one(connection: &Connection, sql: &str, key: &[u8]) -> Result<Option<Stored>,
 fn outcome(connection: &Connection, id: ElicitationId) -> Result<Option<Vec<u8>>, rusqlite::Error> {
     let mut query = connection.prepare_cached("SELECT sealed FROM outcomes WHERE id = ?1")?;
     query.query_row([id.as_bytes()], |row| row.get(0)).optional()
+}
+
+fn trail(connection: &Connection) -> Result<Extent, rusqlite::Error> {
+    let mut query =
+        connection.prepare_cached("SELECT number, hash FROM trail ORDER BY number DESC LIMIT 1")?;
+    let end = query.query_row([], |row| Ok(Link { number: row.get(0)?, hash: row.get(1)? })).optional()?;
+    Ok(Extent { start: Link::default(), end: end.unwrap_or_default() })
 }
 
 fn many<T>(

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::recent::{Recent, Written};
 use super::schema::BUSY_TIMEOUT;
-use crate::domain::ElicitationId;
+use crate::domain::{ElicitationId, Timestamp};
 use crate::store::{
     Commit, Committed, Expect, Outcome, Quota, Slot, Stored, Tag, Unavailable, Write, entry_hash,
 };
@@ -28,6 +28,8 @@ pub(super) enum Order {
 pub(super) enum Job {
     Commit(Box<Commit>, Reply<Committed>),
     Append(Vec<Vec<u8>>, Reply<()>),
+    Postpone { id: ElicitationId, version: u64, due: Timestamp, reply: Reply<()> },
+    SealsUnder { key: String, now: Timestamp, until: Timestamp, reply: Reply<Vec<String>> },
     Ping(Reply<()>),
 }
 
@@ -72,6 +74,7 @@ type Last = (u64, [u8; 32]);
 /// An answer that waits for the transaction to be durable.
 enum Answer {
     Committed(Reply<Committed>, Committed),
+    Keys(Reply<Vec<String>>, Vec<String>),
     Done(Reply<()>),
 }
 
@@ -163,6 +166,7 @@ impl Answer {
         // A caller that has gone away needs no answer.
         match self {
             Self::Committed(reply, committed) => drop(reply.send(Ok(committed))),
+            Self::Keys(reply, keys) => drop(reply.send(Ok(keys))),
             Self::Done(reply) => drop(reply.send(Ok(()))),
         }
     }
@@ -170,6 +174,7 @@ impl Answer {
     fn fail(self, error: &str) {
         match self {
             Self::Committed(reply, _) => drop(reply.send(Err(Unavailable(error.to_owned())))),
+            Self::Keys(reply, _) => drop(reply.send(Err(Unavailable(error.to_owned())))),
             Self::Done(reply) => drop(reply.send(Err(Unavailable(error.to_owned())))),
         }
     }
@@ -179,7 +184,8 @@ impl Job {
     fn fail(self, error: &str) {
         match self {
             Self::Commit(_, reply) => drop(reply.send(Err(Unavailable(error.to_owned())))),
-            Self::Append(_, reply) | Self::Ping(reply) => {
+            Self::SealsUnder { reply, .. } => drop(reply.send(Err(Unavailable(error.to_owned())))),
+            Self::Append(_, reply) | Self::Postpone { reply, .. } | Self::Ping(reply) => {
                 drop(reply.send(Err(Unavailable(error.to_owned()))));
             }
         }
@@ -193,6 +199,19 @@ fn perform(db: &Transaction<'_>, job: Job, effects: &mut Effects) -> Result<Answ
         Job::Append(events, reply) => {
             append(db, events, effects)?;
             Ok(Answer::Done(reply))
+        }
+        Job::Postpone { id, version, due, reply } => {
+            let sql = "UPDATE records SET due = ?3 WHERE id = ?1 AND version = ?2";
+            run(db, sql, params![id.as_bytes(), version, due.millis()])?;
+            Ok(Answer::Done(reply))
+        }
+        Job::SealsUnder { key, now, until, reply } => {
+            let sql = "INSERT INTO keys VALUES (?1, ?2) ON CONFLICT DO UPDATE SET until = max(until, ?2)";
+            run(db, sql, params![key, until.millis()])?;
+            run(db, "DELETE FROM keys WHERE until <= ?1", [now.millis()])?;
+            let mut names = db.prepare_cached("SELECT name FROM keys ORDER BY name")?;
+            let names = names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            Ok(Answer::Keys(reply, names))
         }
         Job::Ping(reply) => {
             run(db, "INSERT INTO pings VALUES (1, 1) ON CONFLICT DO UPDATE SET count = count + 1", [])?;
