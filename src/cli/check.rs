@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Done, Place, block_on, say};
+use crate::app::try_store;
 use crate::config::{IdentitySettings, StoreSettings};
 use crate::identity::proxy::Proxy;
-use crate::app::try_store;
 use crate::system::{SystemClock, SystemRandom};
 use crate::upstream::Upstream;
 use crate::vault::load_key_file;

@@ -40,7 +40,8 @@ impl Keys {
             Self::Rotate { file, prepare: true } => {
                 let id = prepare_key(&file, &SystemRandom, now)?;
                 say(format!(
-                    "the key {id} is prepared; start every instance again with this file, then run `sidegate keys rotate --file {}` and start them once more", file.display()
+                    "the key {id} is prepared; start every instance again with this file, then run `sidegate keys rotate --file {}` and start them once more",
+                    file.display()
                 ))?;
             }
             Self::Rotate { file, prepare: false } => {

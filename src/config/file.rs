@@ -238,7 +238,9 @@ pub(super) fn read(file: Option<&Path>) -> Result<File, ConfigError> {
             ErrorKind::NotFound => {
                 ConfigError::new(format!("there is no configuration file {}", path.display()))
             }
-            _ => ConfigError::new(format!("the configuration file {} cannot be read: {error}", path.display())),
+            _ => {
+                ConfigError::new(format!("the configuration file {} cannot be read: {error}", path.display()))
+            }
         })?;
         let table: toml::Table = toml::from_str(&text).map_err(|error| malformed(path, &text, &error))?;
         figment = figment.merge(Serialized::defaults(table));
@@ -259,7 +261,8 @@ pub(super) fn read(file: Option<&Path>) -> Result<File, ConfigError> {
 /// Says where a file is no TOML, without the line itself.
 fn malformed(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    let (line, column) = (before.matches('\n').count() + 1, before.rsplit('\n').next().map_or(0, str::len) + 1);
+    let (line, column) =
+        (before.matches('\n').count() + 1, before.rsplit('\n').next().map_or(0, str::len) + 1);
     let why = error.message();
     ConfigError::new(format!("{} is not TOML: line {line}, column {column}: {why}", path.display()))
 }
@@ -267,22 +270,23 @@ fn malformed(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
 /// What is wrong with a value, without the value.
 fn wrong(kind: &Kind) -> String {
     match kind {
-        Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) | Kind::InvalidLength(_, expected) => {
-            match expected.as_str() {
-                "a sequence" => "must be a list".to_owned(),
-                "u64" | "u8" | "a nonzero u32" => "must be a whole number in range".to_owned(),
-                section if section.starts_with("struct ") => "must be a section, with keys of its own".to_owned(),
-                expected => format!("cannot be used: expected {expected}"),
-            }
-        }
+        Kind::InvalidType(_, expected)
+        | Kind::InvalidValue(_, expected)
+        | Kind::InvalidLength(_, expected) => match expected.as_str() {
+            "a sequence" => "must be a list".to_owned(),
+            "u64" | "u8" | "a nonzero u32" => "must be a whole number in range".to_owned(),
+            section if section.starts_with("struct ") => "must be a section, with keys of its own".to_owned(),
+            expected => format!("cannot be used: expected {expected}"),
+        },
         Kind::UnknownVariant(_, known) => format!("must be one of {}", known.join(", ")),
-        Kind::Unsupported(_) | Kind::UnsupportedKey(..) | Kind::ISizeOutOfRange(_) | Kind::USizeOutOfRange(_) => {
-            "cannot be used there".to_owned()
-        }
+        Kind::Unsupported(_)
+        | Kind::UnsupportedKey(..)
+        | Kind::ISizeOutOfRange(_)
+        | Kind::USizeOutOfRange(_) => "cannot be used there".to_owned(),
         // What others say may end with the value, in quotation marks.
-        Kind::Message(text) => text.split('"').next().unwrap_or_default().trim_end_matches([':', ' ']).to_owned(),
-        Kind::UnknownField(..) | Kind::MissingField(_) | Kind::DuplicateField(_) => {
-            kind.to_string()
+        Kind::Message(text) => {
+            text.split('"').next().unwrap_or_default().trim_end_matches([':', ' ']).to_owned()
         }
+        Kind::UnknownField(..) | Kind::MissingField(_) | Kind::DuplicateField(_) => kind.to_string(),
     }
 }

@@ -87,7 +87,9 @@ impl Gate {
             let before = self.keys.with(|seen| std::mem::replace(&mut seen.missing, missing.clone()));
             match &missing {
                 Some(missing) if before.as_ref() != Some(missing) => tracing::error!("{missing}"),
-                None if before.is_some() => tracing::info!("every key that the store names is in the key file"),
+                None if before.is_some() => {
+                    tracing::info!("every key that the store names is in the key file")
+                }
                 _ => {}
             }
         }

@@ -55,7 +55,8 @@ pub async fn read_trail(
         }
         for entry in page {
             let (number, link) = (last.number + 1, entry.link());
-            let follows = entry.number == number && entry.hash == entry_hash(&last.hash, number, &entry.event);
+            let follows =
+                entry.number == number && entry.hash == entry_hash(&last.hash, number, &entry.event);
             if !follows || (number == end.number && link != end) {
                 return Err(TrailError::Broken(number));
             }

@@ -71,7 +71,8 @@ fn fits_mode(info: &str, cluster: bool) -> Result<(), Error> {
             "this is a Sentinel; name the server that it watches: redis+sentinel://HOST:PORT/NAME".to_owned(),
         )),
         ("cluster", false) => Err(Error::Unfit(
-            "this is a node of a Cluster; write redis+cluster://HOST:PORT and name a few of its nodes".to_owned(),
+            "this is a node of a Cluster; write redis+cluster://HOST:PORT and name a few of its nodes"
+                .to_owned(),
         )),
         _ => Ok(()),
     }

@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::{
-    Commit, Committed, Entry, Expect, Extent, Link, Outcome, Store, Stored, Tag, Unavailable, Write, entry_hash,
+    Commit, Committed, Entry, Expect, Extent, Link, Outcome, Store, Stored, Tag, Unavailable, Write,
+    entry_hash,
 };
 use crate::domain::{ElicitationId, Timestamp};
 
@@ -21,7 +22,6 @@ struct Tables {
     slots: HashMap<Tag, ElicitationId>,
     counts: HashMap<Tag, u64>,
     trail: Vec<Entry>,
-    keys: HashMap<String, Timestamp>,
 }
 
 struct Row {
@@ -147,7 +147,9 @@ impl Store for Memory {
     }
 
     async fn postpone(&self, stored: &Stored, due: Timestamp) -> Result<(), Unavailable> {
-        if let Some(row) = self.tables().records.get_mut(&stored.id).filter(|row| row.version == stored.version) {
+        if let Some(row) =
+            self.tables().records.get_mut(&stored.id).filter(|row| row.version == stored.version)
+        {
             row.due = due;
         }
         Ok(())
@@ -166,19 +168,6 @@ impl Store for Memory {
     async fn trail(&self) -> Result<Extent, Unavailable> {
         let end = self.tables().trail.last().map(Entry::link).unwrap_or_default();
         Ok(Extent { start: Link::default(), end })
-    }
-
-    async fn seals_under(
-        &self,
-        key: &str,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> Result<Vec<String>, Unavailable> {
-        let keys = &mut self.tables().keys;
-        let noted = keys.entry(key.to_owned()).or_insert(until);
-        *noted = until.max(*noted);
-        keys.retain(|_, until| *until > now);
-        Ok(keys.keys().cloned().collect())
     }
 
     async fn ping(&self) -> Result<(), Unavailable> {

@@ -52,7 +52,9 @@ pub enum KeyFileError {
     #[error("{0} exists already; add a key to it with `sidegate keys rotate --file {0}`")]
     Exists(PathBuf),
     /// A key is prepared already.
-    #[error("{0} has the key {1} prepared already; once every instance was started with it, run `sidegate keys rotate --file {0}`")]
+    #[error(
+        "{0} has the key {1} prepared already; once every instance was started with it, run `sidegate keys rotate --file {0}`"
+    )]
     Prepared(PathBuf, String),
 }
 

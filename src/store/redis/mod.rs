@@ -375,9 +375,9 @@ impl Store for Redis {
     }
 
     async fn ping(&self) -> Result<(), Unavailable> {
-        let probes = Shard::all().step_by(usize::from(SHARDS / 8)).enumerate().map(|(index, shard)| async move {
-            let channel = if index == 0 { self.keys.changes() } else { String::new() };
-            self.call::<i64>(&self.scripts.probe.call().key(self.keys.probe(shard)).arg(channel)).await
+        let probes = Shard::all().step_by(usize::from(SHARDS / 8)).map(|shard| async move {
+            let probe = self.scripts.probe.call().key(self.keys.probe(shard)).arg(self.keys.changes());
+            self.call::<i64>(&probe).await
         });
         let answers = join_all(probes).await;
         let failed = answers.iter().filter(|answer| answer.is_err()).count();
@@ -402,7 +402,11 @@ impl Store for Redis {
 
 impl Redis {
     /// The next ids in their order, at most `limit`.
-    async fn ids(&self, after: Option<ElicitationId>, limit: usize) -> Result<Vec<ElicitationId>, Unavailable> {
+    async fn ids(
+        &self,
+        after: Option<ElicitationId>,
+        limit: usize,
+    ) -> Result<Vec<ElicitationId>, Unavailable> {
         let mut ids = Vec::new();
         let first = after.map(Shard::of);
         for shard in Shard::all().filter(|shard| first.is_none_or(|first| *shard >= first)) {
@@ -422,10 +426,7 @@ impl Redis {
     }
 
     /// The records of these ids. An index that names what is not there is mended.
-    async fn stored(
-        &self,
-        ids: impl IntoIterator<Item = ElicitationId>,
-    ) -> Result<Vec<Stored>, Unavailable> {
+    async fn stored(&self, ids: impl IntoIterator<Item = ElicitationId>) -> Result<Vec<Stored>, Unavailable> {
         let records = try_join_all(ids.into_iter().map(|id| async move {
             let found = self.load(id).await?;
             if found.is_none() {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::future::{join_all, try_join_all};
 use redis::cmd;
 
-use super::keys::{quota_field, slot_field};
 use super::Redis;
+use super::keys::{quota_field, slot_field};
 use crate::domain::ElicitationId;
 use crate::store::{Committed, Quota, Slot, Tag, Unavailable};
 
@@ -208,7 +208,11 @@ impl Redis {
         if self.forget_strays(quota.tag).await? { self.try_join(id, quota).await } else { Ok(None) }
     }
 
-    async fn try_join(&self, id: ElicitationId, quota: &Quota) -> Result<Option<(Had, ServerTime)>, Unavailable> {
+    async fn try_join(
+        &self,
+        id: ElicitationId,
+        quota: &Quota,
+    ) -> Result<Option<(Had, ServerTime)>, Unavailable> {
         let call = self.scripts.join.call().key(self.keys.quota(quota.tag));
         let call = call.arg(id.as_bytes().to_vec()).number(quota.limit).number(self.kept());
         let (joined, time): (i64, ServerTime) = self.call(&call).await?;

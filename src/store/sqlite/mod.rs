@@ -151,16 +151,6 @@ impl Store for Sqlite {
         self.read(Read::Trail).await
     }
 
-    async fn seals_under(
-        &self,
-        key: &str,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> Result<Vec<String>, Unavailable> {
-        let key = key.to_owned();
-        self.write(|reply| Job::SealsUnder { key, now, until, reply }).await
-    }
-
     async fn ping(&self) -> Result<(), Unavailable> {
         self.write(Job::Ping).await
     }

@@ -26,7 +26,7 @@ pub enum OpenError {
 
 /// How long a connection waits for another program that has the database locked.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-const SCHEMA: i64 = 2;
+const SCHEMA: i64 = 1;
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS records (
         id BLOB PRIMARY KEY, version INTEGER NOT NULL, due INTEGER NOT NULL, record BLOB NOT NULL
@@ -37,8 +37,7 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS counts (tag BLOB PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS trail (number INTEGER PRIMARY KEY, event BLOB NOT NULL, hash BLOB NOT NULL);
     CREATE TABLE IF NOT EXISTS pings (one INTEGER PRIMARY KEY, count INTEGER NOT NULL);
-    CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
-    PRAGMA user_version = 2;
+    PRAGMA user_version = 1;
 ";
 
 /// The lock on a database; it ends with the process or when dropped.

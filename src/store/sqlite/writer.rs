@@ -29,7 +29,6 @@ pub(super) enum Job {
     Commit(Box<Commit>, Reply<Committed>),
     Append(Vec<Vec<u8>>, Reply<()>),
     Postpone { id: ElicitationId, version: u64, due: Timestamp, reply: Reply<()> },
-    SealsUnder { key: String, now: Timestamp, until: Timestamp, reply: Reply<Vec<String>> },
     Ping(Reply<()>),
 }
 
@@ -74,7 +73,6 @@ type Last = (u64, [u8; 32]);
 /// An answer that waits for the transaction to be durable.
 enum Answer {
     Committed(Reply<Committed>, Committed),
-    Keys(Reply<Vec<String>>, Vec<String>),
     Done(Reply<()>),
 }
 
@@ -166,7 +164,6 @@ impl Answer {
         // A caller that has gone away needs no answer.
         match self {
             Self::Committed(reply, committed) => drop(reply.send(Ok(committed))),
-            Self::Keys(reply, keys) => drop(reply.send(Ok(keys))),
             Self::Done(reply) => drop(reply.send(Ok(()))),
         }
     }
@@ -174,7 +171,6 @@ impl Answer {
     fn fail(self, error: &str) {
         match self {
             Self::Committed(reply, _) => drop(reply.send(Err(Unavailable(error.to_owned())))),
-            Self::Keys(reply, _) => drop(reply.send(Err(Unavailable(error.to_owned())))),
             Self::Done(reply) => drop(reply.send(Err(Unavailable(error.to_owned())))),
         }
     }
@@ -184,7 +180,6 @@ impl Job {
     fn fail(self, error: &str) {
         match self {
             Self::Commit(_, reply) => drop(reply.send(Err(Unavailable(error.to_owned())))),
-            Self::SealsUnder { reply, .. } => drop(reply.send(Err(Unavailable(error.to_owned())))),
             Self::Append(_, reply) | Self::Postpone { reply, .. } | Self::Ping(reply) => {
                 drop(reply.send(Err(Unavailable(error.to_owned()))));
             }
@@ -204,14 +199,6 @@ fn perform(db: &Transaction<'_>, job: Job, effects: &mut Effects) -> Result<Answ
             let sql = "UPDATE records SET due = ?3 WHERE id = ?1 AND version = ?2";
             run(db, sql, params![id.as_bytes(), version, due.millis()])?;
             Ok(Answer::Done(reply))
-        }
-        Job::SealsUnder { key, now, until, reply } => {
-            let sql = "INSERT INTO keys VALUES (?1, ?2) ON CONFLICT DO UPDATE SET until = max(until, ?2)";
-            run(db, sql, params![key, until.millis()])?;
-            run(db, "DELETE FROM keys WHERE until <= ?1", [now.millis()])?;
-            let mut names = db.prepare_cached("SELECT name FROM keys ORDER BY name")?;
-            let names = names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-            Ok(Answer::Keys(reply, names))
         }
         Job::Ping(reply) => {
             run(db, "INSERT INTO pings VALUES (1, 1) ON CONFLICT DO UPDATE SET count = count + 1", [])?;

@@ -55,6 +55,12 @@ impl Fleet {
         self.redis.as_mut().expect("a shared store")
     }
 
+    /// Stops an instance in good order and starts it again.
+    pub(crate) async fn restart(&mut self, number: usize) {
+        self.servers[number].stop().await;
+        self.servers[number] = self.servers[number].start_again().await;
+    }
+
     /// Ends an instance without warning and starts it again.
     pub(crate) async fn crash(&mut self, number: usize) {
         self.servers[number] = self.servers[number].crash().await;

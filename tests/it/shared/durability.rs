@@ -135,6 +135,59 @@ fn documented_user(prefix: &str) -> Vec<String> {
     lines.map(fitted).collect()
 }
 
+/// What is forbidden is known before it is needed, and what cannot be done whole is not done in part.
+#[tokio::test]
+async fn r40_a_user_that_may_not_do_everything_is_noticed_and_consumes_nothing() {
+    let redis = Redis::start(Program::Redis, &[]).await;
+    let user = documented_user("sidegate").remove(0);
+    redis.ask::<String>(&words(&user)).await;
+    let url = format!("redis://sidegate:open-sesame@127.0.0.1:{}", redis.port());
+    let server = Server::start(Setup::local().with("SIDEGATE_STORE__URL", &url)).await;
+    let handler = server.handler();
+    for (taken, given, said) in
+        [("resetchannels", "&sidegate:*", "channel"), ("-zadd", "+zadd", "docs/SCALING.md")]
+    {
+        let issued = handler.issue(&ask()).await;
+        server.visitor().complete(&issued.url, "wk-1").await;
+        redis.ask::<String>(&["ACL", "SETUSER", "sidegate", taken]).await;
+        let claimed = handler.claim(&issued, None).await;
+        assert_eq!(claimed.problem(), (503, "unavailable"), "{taken}: {claimed:?}");
+        assert_eq!(handler.get("readyz").await.status, 503, "{taken}");
+        let (code, out, err) = run("check", &url, &[]).await;
+        assert!(code == Some(1) && err.contains("`store.url`") && err.contains(said), "{taken}: {out}{err}");
+        redis.ask::<String>(&["ACL", "SETUSER", "sidegate", given]).await;
+        eventually("it is ready", async || (handler.get("readyz").await.status == 200).then_some(())).await;
+        if taken == "resetchannels" {
+            let claimed = handler.claim(&issued, None).await;
+            assert_eq!(claimed.text_at("/credential/values/api_key"), "wk-1");
+        }
+    }
+}
+
+/// What an operator who wrote the wrong URL is told.
+#[tokio::test]
+async fn a_server_of_another_sort_than_the_url_says_is_named() {
+    let (one, node) = (
+        Redis::start(Program::Redis, &[]).await,
+        Redis::start(Program::Redis, &["--cluster-enabled", "yes"]).await,
+    );
+    let (one, node) = (one.port(), node.port());
+    let folder = tempfile::tempdir().unwrap();
+    let secure = Redis::over_tls(folder.path()).await;
+    for (url, sentence) in [
+        (format!("redis://127.0.0.1:{node}"), "this is a node of a Cluster; write redis+cluster://"),
+        (format!("redis+cluster://127.0.0.1:{one}"), "this is one server and no Cluster; write redis://"),
+        (format!("redis+sentinel://127.0.0.1:{one}/gate"), "this is no Sentinel; write redis://"),
+        (format!("redis://127.0.0.1:{one}/99"), "must be one of the server's databases"),
+        (format!("rediss://127.0.0.1:{one}"), "is this its TLS port"),
+        (format!("redis://127.0.0.1:{}", secure.port()), "if this is a TLS port, write `rediss`"),
+        (format!("redis://nobody:x@127.0.0.1:{one}"), "look at `store.username` and `store.password_file`"),
+    ] {
+        let (code, _, err) = run("check", &url, &[]).await;
+        assert!(code == Some(1) && err.contains("`store.url`") && err.contains(sentence), "{url}: {err}");
+    }
+}
+
 fn words(command: &str) -> Vec<&str> {
     command.split_whitespace().collect()
 }

@@ -2,5 +2,6 @@
 
 mod durability;
 mod instances;
+mod keys;
 mod outages;
 mod upkeep;

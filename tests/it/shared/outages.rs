@@ -143,6 +143,7 @@ async fn when_its_memory_is_full_new_links_are_refused_and_old_ones_come_to_thei
     fleet.redis().ask::<String>(&["CONFIG", "SET", "maxmemory", "1mb"]).await;
     let refused = handler.post("v1/elicitations", &ask()).await;
     assert_eq!(refused.problem(), (503, "unavailable"), "{refused:?}");
+    assert_eq!(handler.get("readyz").await.status, 200, "what is pending can be served");
     visitor.complete(&link(&fleet, 1), "wk-1").await;
     assert_eq!(visitor.decline(&link(&fleet, 2)).await.status, 303);
     operator.revoke(&lives[3].id).await.ok();

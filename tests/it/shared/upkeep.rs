@@ -13,7 +13,7 @@ fn short() -> Setup {
         .with("SIDEGATE_LIFETIMES__RETENTION", "2")
         .with("SIDEGATE_LIFETIMES__CLAIM_WINDOW", "1")
         .with("SIDEGATE_LIFETIMES__CLAIM_BY", "3")
-        .with("SIDEGATE_STORE__TRAIL_RETENTION", "20")
+        .with("SIDEGATE_STORE__TRAIL_RETENTION", "86400")
 }
 
 async fn keys(redis: &Redis) -> Vec<String> {
@@ -140,19 +140,23 @@ async fn r24_a_record_or_outcome_that_was_moved_to_another_elicitation_does_not_
     assert_eq!(handler.claim(&lives[1], None).await.text_at("/credential/values/api_key"), "wk-1");
 }
 
+/// What `sidegate audit` says, and whether it succeeds.
+async fn audit(fleet: &Fleet, url: &str, what: &str) -> (bool, String) {
+    let mut command = sidegate();
+    command.args(["audit", what, "--data"]).arg(fleet.at(0).data()).env("SIDEGATE_STORE__URL", url);
+    let output = command.output().await.unwrap();
+    let said = if output.status.success() { output.stdout } else { output.stderr };
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
 /// The audit trail as the command line prints it.
 async fn exported(fleet: &Fleet, url: &str) -> Vec<Value> {
-    let run = async |what: &str| {
-        let mut command = sidegate();
-        command.args(["audit", what, "--data"]).arg(fleet.at(0).data()).env("SIDEGATE_STORE__URL", url);
-        let output = command.output().await.unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let (good, exported) = audit(fleet, url, "export").await;
+    assert!(good, "{exported}");
     let exported: Vec<_> =
-        run("export").await.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect();
-    let verified = run("verify").await;
-    assert!(verified.contains("entries, in order and unchanged"), "{verified}");
+        exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect();
+    let (good, verified) = audit(fleet, url, "verify").await;
+    assert!(good && verified.contains("entries, in order and unchanged"), "{verified}");
     exported
 }
 
@@ -186,23 +190,40 @@ async fn r37_each_change_is_on_the_one_trail_once_whatever_the_instance() {
 }
 
 #[tokio::test]
-async fn the_trail_forgets_its_oldest_parts_and_still_verifies() {
+async fn r37_the_trail_forgets_its_oldest_parts_and_verify_finds_that_any_other_was_removed() {
     let setup = Setup::local().with("SIDEGATE_LIMITS__REQUESTS_PER_SECOND_PER_CLIENT", "100000");
     let mut fleet = Fleet::start(Backing::Shared, setup).await;
-    // Well over one part of the trail.
-    for number in 0..700 {
+    // Two parts of the trail and some of a third; every other change is of two events.
+    for number in 0..1100 {
         let issued = fleet.at(number).handler().issue(&ask()).await;
         fleet.at(number).handler().cancel(&issued.id).await.ok();
     }
     let url = fleet.redis().url();
     let whole = exported(&fleet, &url).await;
-    assert!(whole.len() >= 1400, "{}", whole.len());
-    let first = keys(fleet.redis()).await.into_iter().find(|key| key.ends_with("{trail}:0")).unwrap();
-    fleet.redis().ask::<i64>(&["DEL", &first]).await;
+    assert!(whole.len() > 2048, "{}", whole.len());
+    let part = |number: u32| format!("sidegate:{{trail}}:{number}");
+    let rename = async |redis: &Redis, from: &str, to: &str| {
+        assert_eq!(redis.ask::<String>(&["RENAME", from, to]).await, "OK");
+    };
+    for (removed, first) in [(1, 1025), (2, 2049)] {
+        rename(fleet.redis(), &part(removed), "sidegate:{trail}:hidden").await;
+        let (good, said) = audit(&fleet, &url, "verify").await;
+        let sentence = format!("entries {first} to {} are missing", whole.len());
+        assert!(!good && said.contains(&sentence), "{said}");
+        rename(fleet.redis(), "sidegate:{trail}:hidden", &part(removed)).await;
+    }
+    rename(fleet.redis(), &part(0), "sidegate:{trail}:hidden").await;
     let rest = exported(&fleet, &url).await;
-    assert_eq!(rest[0]["number"], 1025);
-    assert_eq!(rest.len(), whole.len() - 1024);
-    assert_eq!(rest.last(), whole.last());
+    assert_eq!((&rest[0], rest.len()), (&whole[1024], whole.len() - 1024));
+    let (_, said) = audit(&fleet, &url, "verify").await;
+    assert!(
+        said.contains(&format!("1025 to {}", whole.len())) && said.contains("older ones are gone"),
+        "{said}"
+    );
+    rename(fleet.redis(), &part(1), "sidegate:{trail}:hidden-too").await;
+    rename(fleet.redis(), "sidegate:{trail}:hidden", &part(0)).await;
+    let (good, said) = audit(&fleet, &url, "verify").await;
+    assert!(!good && said.contains("entries 1025 to"), "a gap is not the start: {said}");
 }
 
 #[tokio::test]

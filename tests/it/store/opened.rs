@@ -65,7 +65,7 @@ pub(super) async fn sentinel() -> Opened {
 }
 
 /// How long the stores of the tests keep what nobody removes.
-pub(super) const KEPT: Kept = Kept { records: Duration::from_hours(1), trail: Duration::from_hours(1) };
+pub(super) const KEPT: Kept = Kept { records: Duration::from_hours(1), trail: Duration::from_hours(3) };
 
 /// A store on this server.
 pub(super) async fn instance(url: &str, demands: Demands) -> Redis {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sidegate::store::{Committed, Store};
+use sidegate::store::{Committed, Store, Tag};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
@@ -80,6 +80,19 @@ pub(super) async fn of_64_that_race_for_an_optional_slot_one_is_found(opened: &O
     let trail = verified_trail(opened.store()).await;
     let different: HashSet<_> = trail.iter().map(|entry| &entry.event).collect();
     assert_eq!((trail.len(), different.len()), (TASKS, TASKS));
+}
+
+pub(super) async fn r22_of_64_commits_of_one_record_that_take_a_slot_the_one_that_is_done_has_it(
+    opened: &Opened,
+) {
+    create(id(1)).done(opened.store()).await;
+    for round in 1..=20_u64 {
+        let slot = Tag([u8::try_from(round).unwrap(); 32]);
+        let results =
+            race(opened, |_, store| async move { replace(id(1), round).wants(slot).on(&*store).await });
+        assert_eq!(count(&results.await, Committed::Done), 1);
+        assert_eq!(holder(opened.store(), slot).await, Some(id(1)), "in round {round}");
+    }
 }
 
 pub(super) async fn r35_of_64_that_race_for_a_quota_of_10_10_get_in(opened: &Opened) {

@@ -254,3 +254,20 @@ pub(super) async fn a_store_that_works_answers_a_ping(opened: &Opened) {
     opened.store().ping().await.unwrap();
     assert_eq!(verified_trail(opened.store()).await, []);
 }
+
+pub(super) async fn a_postponed_record_is_due_later_and_otherwise_as_it_was(opened: &Opened) {
+    let store = opened.store();
+    let due = async |at| ids(&store.due(Timestamp::from_millis(at), 10).await.unwrap());
+    create(id(1)).due(100).record(b"one").put(b"outcome").done(store).await;
+    let found = store.load(id(1)).await.unwrap().unwrap();
+    store.postpone(&found, Timestamp::from_millis(300)).await.unwrap();
+    assert_eq!((due(299).await, due(300).await), (vec![], vec![id(1)]));
+    assert_eq!(store.load(id(1)).await.unwrap().unwrap(), found);
+    assert_eq!(store.outcome(id(1)).await.unwrap().unwrap(), b"outcome");
+    replace(id(1), 1).due(200).done(store).await;
+    store.postpone(&found, Timestamp::from_millis(400)).await.unwrap();
+    assert_eq!(due(200).await, [id(1)], "it had changed");
+    erase(id(1), 2, vec![], vec![]).done(store).await;
+    store.postpone(&found, Timestamp::from_millis(100)).await.unwrap();
+    assert_eq!(due(1000).await, [], "it was gone");
+}

@@ -1,6 +1,6 @@
 //! Stories of the audit trail that go the same way in every store.
 
-use sidegate::store::{Committed, Entry};
+use sidegate::store::{Committed, Entry, Extent, Link};
 
 use super::commits::{create, replace, tag, verified_trail};
 use super::opened::Opened;
@@ -55,4 +55,45 @@ pub(super) async fn r37_the_hashes_chain_as_documented(opened: &Opened) {
     assert_eq!(trail[0].hash, sidegate::store::entry_hash(&[0; 32], 1, b"event"));
     // Equal events have different hashes: each stands for all that came before.
     assert_ne!(trail[1].hash, trail[0].hash);
+}
+
+/// A store may keep the trail in parts, of 1,024 entries for example.
+pub(super) async fn r37_what_was_written_together_may_lie_in_two_parts_of_the_trail(opened: &Opened) {
+    let store = opened.store();
+    let named = |number: usize| format!("{number:08}").into_bytes();
+    store.append((0..1000).map(named).collect()).await.unwrap();
+    let mut count = 1000;
+    for number in 1..=20 {
+        create(id(number))
+            .event(&named(count))
+            .event(&named(count + 1))
+            .event(&named(count + 2))
+            .done(store)
+            .await;
+        count += 3;
+        if number % 3 == 0 {
+            assert_eq!(store.trail().await.unwrap().end.number, count as u64);
+        }
+    }
+    // More at once than two parts hold.
+    store.append((count..count + 2500).map(named).collect()).await.unwrap();
+    count += 2500;
+    let trail = verified_trail(store).await;
+    assert_eq!(trail.len(), count);
+    for (number, entry) in trail.iter().enumerate() {
+        assert_eq!(entry.event, named(number));
+    }
+    for after in [0, 1, 1022, 1023, 1024, 1025, 2047, 2048, 3071] {
+        assert_eq!(store.entries(after, 3).await.unwrap(), trail[after as usize..][..3]);
+    }
+}
+
+pub(super) async fn the_trail_says_from_where_to_where_it_goes(opened: &Opened) {
+    let store = opened.store();
+    let nothing = Link::default();
+    assert_eq!(store.trail().await.unwrap(), Extent { start: nothing, end: nothing });
+    create(id(1)).event(b"a").event(b"b").done(store).await;
+    let trail = verified_trail(store).await;
+    assert_eq!(store.trail().await.unwrap(), Extent { start: nothing, end: trail[1].link() });
+    assert_eq!(trail[1].link().number, 2);
 }

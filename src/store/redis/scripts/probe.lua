@@ -1,9 +1,7 @@
 -- Does on a key of its own what the other scripts do, so that what the server does not permit is known before it is needed.
--- KEYS  1 probe; ARGV  1 channel, or '' to publish nothing
+-- KEYS  1 probe; ARGV  1 channel
 local key = KEYS[1]
-if ARGV[1] ~= '' then
-  redis.call('PUBLISH', ARGV[1], '')
-end
+redis.call('PUBLISH', ARGV[1], '')
 redis.call('TIME')
 redis.call('DEL', key)
 redis.call('SET', key, '', 'PX', 60000)
