@@ -63,9 +63,11 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
+/// In seconds.
+const MONTH: u64 = 30 * 86_400;
+
 fn spans(lifetimes: &Lifetimes) -> Result<Spans, ConfigError> {
     let Lifetimes { claim_by, claim_window, retention, longest } = *lifetimes;
-    const MONTH: u64 = 30 * 86_400;
     Ok(Spans {
         claim_by: seconds("lifetimes.claim_by", claim_by, 1..=MONTH)?,
         claim_window: seconds("lifetimes.claim_window", claim_window, 1..=MONTH)?,

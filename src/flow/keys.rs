@@ -88,7 +88,7 @@ impl Gate {
             match &missing {
                 Some(missing) if before.as_ref() != Some(missing) => tracing::error!("{missing}"),
                 None if before.is_some() => {
-                    tracing::info!("every key that the store names is in the key file")
+                    tracing::info!("every key that the store names is in the key file");
                 }
                 _ => {}
             }
