@@ -1,5 +1,6 @@
 //! A TCP proxy before a server, whose connections can be cut, muted and held up.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -17,12 +18,12 @@ pub(crate) struct Proxy {
 }
 
 /// What it does with what it gets.
-#[derive(Default, Clone, PartialEq, Eq)]
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
 struct Manner {
-    /// Answers of the server are thrown away.
-    mute: bool,
-    /// What a client sends is held up from the moment at which it holds these bytes.
-    held: Option<&'static [u8]>,
+    /// When a client has sent these bytes its connection gets no more answers.
+    muted_by: Option<&'static [u8]>,
+    /// When a client has sent these bytes its connection is held up with them.
+    held_by: Option<&'static [u8]>,
 }
 
 impl Proxy {
@@ -41,7 +42,8 @@ impl Proxy {
                 passed_on.lock().unwrap().spawn(async move {
                     if let Ok(to) = TcpStream::connect(("127.0.0.1", server)).await {
                         let ((from, answers), (results, to)) = (from.into_split(), to.into_split());
-                        tokio::join!(there(from, to, now.clone()), back(results, answers, now));
+                        let mute = AtomicBool::new(false);
+                        tokio::join!(there(from, to, now, &mute), back(results, answers, &mute));
                     }
                 });
             }
@@ -58,14 +60,14 @@ impl Proxy {
         self.connections.lock().unwrap().abort_all();
     }
 
-    /// From now on answers are lost.
-    pub(crate) fn mute(&self) {
-        self.manner.send_replace(Manner { mute: true, held: None });
+    /// From now on a client that sends these bytes gets no answer any more on that connection.
+    pub(crate) fn mute(&self, bytes: &'static [u8]) {
+        self.manner.send_replace(Manner { muted_by: Some(bytes), held_by: None });
     }
 
     /// From now on a connection on which a client sends these bytes is held up with them.
     pub(crate) fn hold(&self, bytes: &'static [u8]) {
-        self.manner.send_replace(Manner { mute: false, held: Some(bytes) });
+        self.manner.send_replace(Manner { muted_by: None, held_by: Some(bytes) });
     }
 
     /// Passes everything on again, and what was held up.
@@ -74,25 +76,32 @@ impl Proxy {
     }
 }
 
-async fn there(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut manner: watch::Receiver<Manner>) {
+async fn there(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut manner: watch::Receiver<Manner>,
+    mute: &AtomicBool,
+) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
         let sent = &buffer[..length];
-        let holds = |manner: &Manner| {
-            manner.held.is_some_and(|bytes| sent.windows(bytes.len()).any(|part| part == bytes))
+        let holds = |bytes: Option<&[u8]>| {
+            bytes.is_some_and(|bytes| sent.windows(bytes.len()).any(|part| part == bytes))
         };
-        let _ = manner.wait_for(|manner| !holds(manner)).await;
+        if holds(manner.borrow().muted_by) {
+            mute.store(true, Ordering::SeqCst);
+        }
+        let _ = manner.wait_for(|manner| !holds(manner.held_by)).await;
         if to.write_all(sent).await.is_err() {
             return;
         }
     }
 }
 
-async fn back(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, manner: watch::Receiver<Manner>) {
+async fn back(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mute: &AtomicBool) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        let mute = manner.borrow().mute;
-        if !mute && to.write_all(&buffer[..length]).await.is_err() {
+        if !mute.load(Ordering::SeqCst) && to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
     }
