@@ -17,7 +17,9 @@ use crate::domain::{Clock, Random};
 use crate::flow::issue::LONGEST_LIFETIME;
 use crate::flow::keys::{KeyWatch, KeysError};
 use crate::flow::{Client, Clients, Gate};
-use crate::identity::{IdentitySource, loopback::Loopback, proxy::Proxy};
+use crate::identity::{
+    IdentitySource, confirm::Confirm, handoff::Handoff, loopback::Loopback, oidc::Oidc, proxy::Proxy,
+};
 use crate::notify::local::Local;
 use crate::notify::{self, Notify};
 use crate::redis_client::{self, Listener};
@@ -295,6 +297,11 @@ fn identity_source(
         IdentitySettings::Proxy(settings) => {
             Arc::new(Proxy::new(settings.clone(), Arc::clone(upstream), Arc::clone(clock)))
         }
+        IdentitySettings::Oidc(settings) => {
+            Arc::new(Oidc::new((**settings).clone(), Arc::clone(upstream), Arc::clone(clock)))
+        }
+        IdentitySettings::Handoff(settings) => Arc::new(Handoff::new(settings.clone())),
+        IdentitySettings::Confirm(issuer) => Arc::new(Confirm::new(issuer.clone())),
     }
 }
 
@@ -319,6 +326,7 @@ fn clients(config: &Config, upstream: &Arc<Upstream>, clock: &Arc<dyn Clock>) ->
                 name: client.name.clone(),
                 host: client.host.clone(),
                 kinds: client.kinds.clone(),
+                source: client.identity.clone(),
                 identity: Arc::clone(identity),
                 round_budget: client.round_budget,
             })

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Done, Place, block_on, say};
+use super::{Done, Failure, Place, block_on, say};
 use crate::app::try_store;
 use crate::config::{IdentitySettings, StoreSettings};
+use crate::identity::oidc::Oidc;
 use crate::identity::proxy::Proxy;
 use crate::system::{SystemClock, SystemRandom};
 use crate::upstream::Upstream;
@@ -39,9 +40,22 @@ pub(super) fn run(place: &Place) -> Done {
     }
     let upstream = Arc::new(Upstream::new(config.allow_addresses.clone())?);
     for (name, settings) in &config.identities {
-        if let IdentitySettings::Proxy(settings) = settings {
-            let proxy = Proxy::new(settings.clone(), Arc::clone(&upstream), Arc::new(SystemClock));
-            block_on(proxy.check())?;
+        match settings {
+            IdentitySettings::Proxy(settings) => {
+                let proxy = Proxy::new(settings.clone(), Arc::clone(&upstream), Arc::new(SystemClock));
+                block_on(proxy.check())?;
+            }
+            IdentitySettings::Oidc(settings) => {
+                let oidc = Oidc::new((**settings).clone(), Arc::clone(&upstream), Arc::new(SystemClock));
+                block_on(oidc.check()).map_err(|error| {
+                    let (issuer, code) = (&settings.issuer, error.reason().code());
+                    Failure::new(format!("identity source `{name}`: {issuer} cannot be used: {code}"))
+                })?;
+                let url = config.server.public_url.as_ref().map_or("", url::Url::as_str);
+                let redirect = format!("{}/signin/{name}/callback", url.trim_end_matches('/'));
+                say(format!("ok  identity source {name}: register the redirect URI {redirect}"))?;
+            }
+            IdentitySettings::Loopback | IdentitySettings::Handoff(_) | IdentitySettings::Confirm(_) => {}
         }
         say(format!("ok  identity source {name}"))?;
     }

@@ -132,12 +132,64 @@ pub(super) struct Operator {
 #[serde(deny_unknown_fields)]
 pub(super) struct Identity {
     pub source: Source,
-    pub header: Option<String>,
     pub issuer: Option<String>,
+    pub subject_claim: Option<String>,
+    pub header: Option<String>,
     pub audience: Option<String>,
     pub jwks_url: Option<Url>,
     pub jwks_file: Option<PathBuf>,
-    pub subject_claim: Option<String>,
+    pub client_id: Option<String>,
+    pub client_secret_file: Option<PathBuf>,
+    pub scopes: Option<Vec<String>>,
+    pub prompt: Option<String>,
+    pub switch_prompt: Option<String>,
+    /// In seconds.
+    pub max_age: Option<u64>,
+    pub acr_values: Option<Vec<String>>,
+    pub verify_url: Option<Url>,
+}
+
+impl Identity {
+    const fn loopback() -> Self {
+        Self {
+            source: Source::Loopback,
+            issuer: None,
+            subject_claim: None,
+            header: None,
+            audience: None,
+            jwks_url: None,
+            jwks_file: None,
+            client_id: None,
+            client_secret_file: None,
+            scopes: None,
+            prompt: None,
+            switch_prompt: None,
+            max_age: None,
+            acr_values: None,
+            verify_url: None,
+        }
+    }
+
+    /// The keys that are set.
+    pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
+        let given = [
+            ("issuer", self.issuer.is_some()),
+            ("subject_claim", self.subject_claim.is_some()),
+            ("header", self.header.is_some()),
+            ("audience", self.audience.is_some()),
+            ("jwks_url", self.jwks_url.is_some()),
+            ("jwks_file", self.jwks_file.is_some()),
+            ("client_id", self.client_id.is_some()),
+            ("client_secret_file", self.client_secret_file.is_some()),
+            ("scopes", self.scopes.is_some()),
+            ("prompt", self.prompt.is_some()),
+            ("switch_prompt", self.switch_prompt.is_some()),
+            ("max_age", self.max_age.is_some()),
+            ("acr_values", self.acr_values.is_some()),
+            ("verify_url", self.verify_url.is_some()),
+        ];
+        given.into_iter().filter_map(|(key, given)| given.then_some(key))
+    }
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -145,6 +197,9 @@ pub(super) struct Identity {
 pub(super) enum Source {
     Loopback,
     Proxy,
+    Oidc,
+    Handoff,
+    Confirm,
 }
 
 #[derive(Default, Deserialize)]
@@ -206,16 +261,7 @@ impl File {
     /// What a server without a file has: one client, one operator, whoever is at this computer.
     pub(super) fn add_local(&mut self, client: KeyDigest, operator: KeyDigest) {
         let identity = "loopback".to_owned();
-        let source = Identity {
-            source: Source::Loopback,
-            header: None,
-            issuer: None,
-            audience: None,
-            jwks_url: None,
-            jwks_file: None,
-            subject_claim: None,
-        };
-        self.identity.insert(identity.clone(), source);
+        self.identity.insert(identity.clone(), Identity::loopback());
         self.clients.push(Client {
             id: "local".to_owned(),
             name: "Local tools".to_owned(),

@@ -4,6 +4,7 @@
 //! sentence that says what to change.
 
 mod file;
+mod identity;
 mod store;
 mod validate;
 
@@ -19,6 +20,8 @@ use url::Url;
 use crate::api_key::KeyDigest;
 use crate::domain::{ClientId, Kind, OperatorId, Spans};
 use crate::flow::Quotas;
+use crate::identity::handoff::HandoffSettings;
+use crate::identity::oidc::OidcSettings;
 use crate::identity::proxy::ProxySettings;
 use crate::redis_client;
 
@@ -133,6 +136,12 @@ pub enum IdentitySettings {
     Loopback,
     /// A signed token from an identity-aware proxy.
     Proxy(ProxySettings),
+    /// A sign-in at an OpenID Connect issuer.
+    Oidc(Box<OidcSettings>),
+    /// The MCP server's own login.
+    Handoff(HandoffSettings),
+    /// No login; the issuer of the subjects.
+    Confirm(String),
 }
 
 /// How many requests may come: on average a second, with bursts of twice as many.

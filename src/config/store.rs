@@ -95,7 +95,7 @@ fn shared(store: Store, mut address: Address) -> Result<SharedStore, ConfigError
     })
 }
 
-fn password(key: &str, file: &Path) -> Result<SecretString, ConfigError> {
+pub(super) fn password(key: &str, file: &Path) -> Result<SecretString, ConfigError> {
     let bytes = Zeroizing::new(read(key, file)?);
     let text = std::str::from_utf8(&bytes).unwrap_or_default().trim();
     if text.is_empty() {

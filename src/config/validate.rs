@@ -8,19 +8,18 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
-use super::file::{Client, File, Identity, Lifetimes, Source};
-use super::store;
+use super::file::{Client, File, Lifetimes};
 use super::{ClientSettings, Config, ConfigError, IdentitySettings, OperatorSettings, Rates, Server};
+use super::{identity, store};
 use crate::api_key::KeyDigest;
 use crate::domain::text::{Shape, plain};
 use crate::domain::{ClientId, OperatorId, Spans};
 use crate::flow::Quotas;
-use crate::identity::proxy::{KeySource, ProxySettings};
 
 pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
     let mut identities = BTreeMap::new();
     for (name, identity) in file.identity {
-        let settings = identity_settings(&name, identity)?;
+        let settings = identity::checked(&name, identity)?;
         identities.insert(name, settings);
     }
     let config = Config {
@@ -128,7 +127,7 @@ pub(super) fn exposure(config: &Config) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn is_loopback_host(url: &Url) -> bool {
+pub(super) fn is_loopback_host(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),
@@ -212,43 +211,5 @@ fn name(field: &str, name: String) -> Result<String, ConfigError> {
         Err(ConfigError::new(format!(
             "`{field}` must be 1 to 64 lower-case letters, digits, `-`, `_` or `.`"
         )))
-    }
-}
-
-fn identity_settings(name: &str, identity: Identity) -> Result<IdentitySettings, ConfigError> {
-    let missing =
-        |key: &str| ConfigError::new(format!("identity source `{name}` is `proxy` and needs `{key}`"));
-    match identity.source {
-        Source::Loopback => {
-            let Identity { source: _, header, issuer, audience, jwks_url, jwks_file, subject_claim } =
-                identity;
-            let texts = [header, issuer, audience, subject_claim];
-            if texts.iter().any(Option::is_some) || jwks_url.is_some() || jwks_file.is_some() {
-                return Err(ConfigError::new(format!(
-                    "identity source `{name}` is `loopback` and takes no other settings"
-                )));
-            }
-            Ok(IdentitySettings::Loopback)
-        }
-        Source::Proxy => {
-            let keys = match (identity.jwks_url, identity.jwks_file) {
-                (Some(url), None) => KeySource::Url(url),
-                (None, Some(file)) => KeySource::File(file),
-                _ => return Err(missing("jwks_url` or `jwks_file")),
-            };
-            Ok(IdentitySettings::Proxy(ProxySettings {
-                header: identity.header.ok_or_else(|| missing("header"))?,
-                issuer: identity
-                    .issuer
-                    .filter(|issuer| !issuer.is_empty())
-                    .ok_or_else(|| missing("issuer"))?,
-                audience: identity
-                    .audience
-                    .filter(|audience| !audience.is_empty())
-                    .ok_or_else(|| missing("audience"))?,
-                keys,
-                subject_claim: identity.subject_claim.unwrap_or_else(|| "sub".to_owned()),
-            }))
-        }
     }
 }

@@ -75,19 +75,23 @@ pub struct Event {
     pub at: Timestamp,
     /// What happened.
     pub what: What,
-    /// To which elicitation.
-    pub elicitation: ElicitationId,
+    /// To which elicitation; absent, with all that belongs to one, for what was refused before any was known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elicitation: Option<ElicitationId>,
     /// Whose elicitation it is.
-    pub client: ClientId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientId>,
     /// What it asks for.
-    pub kind: Kind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Kind>,
     /// Who did it.
     pub actor: Actor,
     /// The state before; absent when it was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<StateName>,
     /// The state after.
-    pub to: StateName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<StateName>,
     /// Why: a stable word for a refusal, the operator's own words for a revocation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -17,6 +17,8 @@ pub struct Client {
     pub host: Option<String>,
     /// What it may ask for.
     pub kinds: Vec<Kind>,
+    /// The name of its identity source.
+    pub source: String,
     /// How the person at the browser is recognised.
     pub identity: Arc<dyn IdentitySource>,
     /// How many calls of one tool its MCP clients make before they give up.

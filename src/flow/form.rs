@@ -2,7 +2,8 @@
 
 use super::open::Guest;
 use super::{Error, Gate};
-use crate::domain::Actor;
+use crate::domain::{Actor, Elicitation, ElicitationId};
+use crate::identity::SessionId;
 
 /// What a page puts into its forms, and what comes back with them.
 #[derive(Debug, Clone)]
@@ -13,12 +14,20 @@ pub struct FormProof {
     pub token: String,
 }
 
+/// Stands for a browser in which nobody is signed in.
+const NOBODY: [u8; 32] = [0; 32];
+
 impl Gate {
     /// A proof for a page that is about to be rendered for `guest`.
     #[must_use]
     pub fn form_proof(&self, guest: &Guest) -> FormProof {
+        self.proof(guest.id(), Some(guest.person().session))
+    }
+
+    /// A proof for a page of elicitation `id`, for whoever has this session, or none.
+    pub(super) fn proof(&self, id: ElicitationId, session: Option<SessionId>) -> FormProof {
         let render = self.ring.fresh_render();
-        let token = self.ring.page_token(&guest.person().session.0, guest.id(), &render);
+        let token = self.ring.page_token(&session.map_or(NOBODY, |session| session.0), id, &render);
         FormProof { render, token }
     }
 
@@ -32,15 +41,23 @@ impl Gate {
         proof: Option<&FormProof>,
         same_origin: bool,
     ) -> Result<(), Error> {
-        let session = &guest.person().session.0;
-        let ours = same_origin
-            && proof.is_some_and(|proof| {
-                self.ring.page_token_holds(&proof.token, session, guest.id(), &proof.render)
-            });
-        if ours {
+        self.check_proof(guest.elicitation(), Some(guest.person().session), proof, same_origin).await
+    }
+
+    pub(super) async fn check_proof(
+        &self,
+        elicitation: &Elicitation,
+        session: Option<SessionId>,
+        proof: Option<&FormProof>,
+        same_origin: bool,
+    ) -> Result<(), Error> {
+        let session = session.map_or(NOBODY, |session| session.0);
+        let id = elicitation.id();
+        let holds = |proof: &FormProof| self.ring.page_token_holds(&proof.token, &session, id, &proof.render);
+        if same_origin && proof.is_some_and(holds) {
             return Ok(());
         }
-        self.note_refusal(guest.elicitation(), Actor::Visitor, "form_refused").await?;
+        self.note_refusal(elicitation, Actor::Visitor, "form_refused").await?;
         Err(Error::FormRefused)
     }
 }

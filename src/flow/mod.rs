@@ -1,5 +1,5 @@
 //! The use cases, one file a step, in the order of the story:
-//! [`issue`], [`round`], [`open`], [`submit_secret`], [`decline`], [`extend`], [`poll`], [`claim`], [`cancel`],
+//! [`issue`], [`round`], [`open`] ([`sign_in`], [`handoff`], [`session`]), [`submit_secret`], [`decline`], [`extend`], [`poll`], [`claim`], [`cancel`],
 //! [`revoke`], [`expire`]; [`search`] and [`trail`] for operators; and [`keys`] for instances that share a store.
 //!
 //! All of them are methods of [`Gate`]. Each change of an elicitation goes through `step`: load, transition,
@@ -12,6 +12,7 @@ pub mod decline;
 pub mod expire;
 pub mod extend;
 pub mod form;
+pub mod handoff;
 pub mod issue;
 pub mod keys;
 pub mod open;
@@ -20,9 +21,12 @@ mod record;
 pub mod revoke;
 pub mod round;
 pub mod search;
+pub mod session;
+pub mod sign_in;
 mod step;
 pub mod submit_secret;
 pub mod trail;
+mod visit;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use super::record::Record;
+use super::form::FormProof;
 use super::step::{Decision, Needs};
 use super::{Client, Error, Gate};
 use crate::domain::{Actor, Elicitation, ElicitationId, Refusal, Theirs};
-use crate::identity::{Browser, Identified, Nobody, Person};
+use crate::identity::{Browser, Identified, Nobody, Person, Way};
 
 /// Who came by a link.
 pub enum Arrival {
@@ -21,11 +21,15 @@ pub enum Arrival {
         client: Arc<Client>,
         /// What the verified person is called.
         name: String,
+        /// For a form to sign in as somebody else, where that is done from our page.
+        sign_in: Option<FormProof>,
     },
     /// Nobody that the identity source could verify.
     Nobody {
         /// Who asks.
         client: Arc<Client>,
+        /// For a form to sign in, where that is done from our page.
+        sign_in: Option<FormProof>,
     },
 }
 
@@ -47,6 +51,12 @@ impl Guest {
     #[must_use]
     pub const fn person(&self) -> &Person {
         &self.person
+    }
+
+    /// Whether the person signed in from our page, and can sign in as somebody else there.
+    #[must_use]
+    pub fn signed_in_here(&self) -> bool {
+        matches!(self.client.identity.way(), Way::SignIn(_) | Way::Handoff(_))
     }
 
     /// The elicitation, as it was when the person arrived.
@@ -78,17 +88,16 @@ impl Gate {
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Unavailable`] also if the identity source cannot work now.
     pub async fn arrive(&self, id: ElicitationId, browser: &Browser<'_>) -> Result<Arrival, Error> {
-        let stored = self.store.load(id).await?.ok_or(Error::NotFound)?;
-        let Record { elicitation, .. } = self.open_stored(&stored)?;
-        let elicitation = elicitation.settle(self.now());
-        let client = self.clients.find(&elicitation.terms().client).ok_or(Error::NotFound)?;
-        let client = Arc::clone(client);
-        let person = match client.identity.identify(browser).await {
+        let (elicitation, client) = self.linked(id).await?;
+        let signs_in = matches!(client.identity.way(), Way::SignIn(_) | Way::Handoff(_));
+        let sign_in = |session| signs_in.then(|| self.proof(id, session));
+        let person = match self.identify(&client, &elicitation, browser).await? {
             Identified::Person(person) => person,
-            Identified::Nobody(Nobody::Absent) => return Ok(Arrival::Nobody { client }),
-            Identified::Nobody(Nobody::Refused(reason)) => {
-                self.note_refusal(&elicitation, Actor::Visitor, reason.code()).await?;
-                return Ok(Arrival::Nobody { client });
+            Identified::Nobody(nobody) => {
+                if let Nobody::Refused(reason) = nobody {
+                    self.note_refusal(&elicitation, Actor::Visitor, reason.code()).await?;
+                }
+                return Ok(Arrival::Nobody { client, sign_in: sign_in(None) });
             }
             Identified::Unavailable => {
                 return Err(Error::Unavailable("an identity source cannot verify anybody now".to_owned()));
@@ -98,9 +107,26 @@ impl Gate {
             Ok(elicitation) => Ok(Arrival::Guest(Box::new(Guest { client, person, elicitation }))),
             Err(refusal) => {
                 self.note_refusal(&elicitation, Actor::Visitor, refusal.code()).await?;
-                Ok(Arrival::WrongPerson { client, name: person.name })
+                let sign_in = sign_in(Some(person.session));
+                Ok(Arrival::WrongPerson { client, name: person.name, sign_in })
             }
         }
+    }
+
+    async fn identify(
+        &self,
+        client: &Client,
+        elicitation: &Elicitation,
+        browser: &Browser<'_>,
+    ) -> Result<Identified, Error> {
+        Ok(match client.identity.way() {
+            Way::EachRequest(source) => source.identify(browser).await,
+            Way::SignIn(_) | Way::Handoff(_) => match self.signed_in(client, browser).await? {
+                Some(person) => Identified::Person(person),
+                None => Identified::Nobody(Nobody::Absent),
+            },
+            Way::Code => Identified::Person(Person::with_the_link(&elicitation.terms().subject)),
+        })
     }
 
     /// Notes that the person sees the page. Only the first time changes anything.

@@ -7,6 +7,7 @@
 use super::record::Record;
 use super::{Error, Gate};
 use crate::domain::{Actor, Elicitation, ElicitationId, Event, Happening, Outcome, Tag, Timestamp, What};
+use crate::identity::Reason;
 use crate::store::{Commit, Committed, Expect, Outcome as StoredOutcome, Slot, Stored, Write};
 
 /// How often a step is tried against others that change the same elicitation.
@@ -170,6 +171,22 @@ impl Gate {
         Ok(self.store.append(vec![sealed]).await?)
     }
 
+    /// Puts on the audit trail that somebody was refused who came by no link that is known.
+    pub(super) async fn note_stray(&self, reason: Reason) -> Result<(), Error> {
+        let event = Event {
+            at: self.now(),
+            what: What::Refused,
+            elicitation: None,
+            client: None,
+            kind: None,
+            actor: Actor::Visitor,
+            from: None,
+            to: None,
+            reason: Some(reason.code().to_owned()),
+        };
+        Ok(self.store.append(vec![self.seal_event(&event)?]).await?)
+    }
+
     async fn load_outcome(&self, elicitation: &Elicitation) -> Result<Option<Outcome>, Error> {
         let terms = elicitation.terms();
         let Some(sealed) = self.store.outcome(terms.id).await? else { return Ok(None) };
@@ -188,12 +205,12 @@ fn event(
     Event {
         at: now,
         what: happening.what,
-        elicitation: terms.id,
-        client: terms.client.clone(),
-        kind: terms.kind(),
+        elicitation: Some(terms.id),
+        client: Some(terms.client.clone()),
+        kind: Some(terms.kind()),
         actor,
         from: happening.from,
-        to: happening.to,
+        to: Some(happening.to),
         reason: reason.map(str::to_owned),
     }
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Browser, Identified, IdentitySource, Nobody, Person, Reason, Session};
+use super::{Browser, EachRequest, Identified, IdentitySource, Nobody, Person, Reason, SessionId, Way};
 use crate::domain::Subject;
 
 const WORD: &str = "loopback";
@@ -21,7 +21,6 @@ impl Loopback {
     }
 }
 
-#[async_trait(?Send)]
 impl IdentitySource for Loopback {
     fn word(&self) -> &'static str {
         WORD
@@ -35,12 +34,19 @@ impl IdentitySource for Loopback {
         Some(Subject { issuer: ISSUER.to_owned(), id: ID.to_owned() })
     }
 
+    fn way(&self) -> Way<'_> {
+        Way::EachRequest(self)
+    }
+}
+
+#[async_trait(?Send)]
+impl EachRequest for Loopback {
     async fn identify(&self, browser: &Browser<'_>) -> Identified {
         if !browser.peer.to_canonical().is_loopback() || browser.forwarded {
             return Identified::Nobody(Nobody::Refused(Reason::NotLoopback));
         }
         let subject = Subject { issuer: ISSUER.to_owned(), id: ID.to_owned() };
-        let session = Session::of(WORD, &subject);
+        let session = SessionId::of(WORD, &subject);
         Identified::Person(Person { subject, name: "the user of this computer".to_owned(), session })
     }
 }

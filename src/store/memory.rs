@@ -22,6 +22,7 @@ struct Tables {
     slots: HashMap<Tag, ElicitationId>,
     counts: HashMap<Tag, u64>,
     trail: Vec<Entry>,
+    visits: HashMap<Tag, (Timestamp, Vec<u8>)>,
 }
 
 struct Row {
@@ -131,6 +132,28 @@ impl Store for Memory {
 
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable> {
         Ok(self.tables().commit(commit))
+    }
+
+    async fn put_visit(
+        &self,
+        tag: Tag,
+        sealed: Vec<u8>,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), Unavailable> {
+        let visits = &mut self.tables().visits;
+        visits.retain(|_, (until, _)| *until > now);
+        visits.insert(tag, (until, sealed));
+        Ok(())
+    }
+
+    async fn visit(&self, tag: Tag, now: Timestamp) -> Result<Option<Vec<u8>>, Unavailable> {
+        Ok(self.tables().visits.get(&tag).filter(|(until, _)| *until > now).map(|(_, sealed)| sealed.clone()))
+    }
+
+    async fn take_visit(&self, tag: Tag, now: Timestamp) -> Result<Option<Vec<u8>>, Unavailable> {
+        let taken = self.tables().visits.remove(&tag);
+        Ok(taken.filter(|(until, _)| *until > now).map(|(_, sealed)| sealed))
     }
 
     async fn append(&self, events: Vec<Vec<u8>>) -> Result<(), Unavailable> {

@@ -210,6 +210,30 @@ pub trait Store: Send + Sync {
     /// [`Unavailable`]: the change may or may not take place; load to find out.
     async fn commit(&self, commit: Commit) -> Result<Committed, Unavailable>;
 
+    /// Keeps something sealed that belongs to a browser's visit, until a time, in the place of what this tag led to.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    async fn put_visit(
+        &self,
+        tag: Tag,
+        sealed: Vec<u8>,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), Unavailable>;
+
+    /// What this tag leads to, if its time is not over at `now`.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    async fn visit(&self, tag: Tag, now: Timestamp) -> Result<Option<Vec<u8>>, Unavailable>;
+
+    /// The same, and it is gone then: of many that take it at once one gets it.
+    ///
+    /// # Errors
+    /// [`Unavailable`]; it may be gone.
+    async fn take_visit(&self, tag: Tag, now: Timestamp) -> Result<Option<Vec<u8>>, Unavailable>;
+
     /// Appends sealed events that belong to no change of a record.
     ///
     /// # Errors

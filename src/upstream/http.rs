@@ -10,6 +10,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use serde::de::DeserializeOwned;
 use url::{Host, Url};
+use zeroize::Zeroizing;
 
 use super::address::may_reach;
 
@@ -71,13 +72,43 @@ impl Upstream {
     /// # Errors
     /// [`UpstreamError`].
     pub async fn get_json<T: DeserializeOwned>(&self, url: &Url) -> Result<T, UpstreamError> {
-        let host = self.permit(url)?;
-        let sent = self.client.get(url.clone()).header("Accept", "application/json").send().await;
+        self.permit(url)?;
+        self.json(url, self.client.get(url.clone())).await
+    }
+
+    /// Posts a form, with HTTP Basic credentials as OAuth writes them (RFC 6749 §2.3.1) if there are any, and takes a JSON
+    /// document.
+    ///
+    /// # Errors
+    /// [`UpstreamError`].
+    pub async fn post_form<T: DeserializeOwned>(
+        &self,
+        url: &Url,
+        form: &[(&str, &str)],
+        basic: Option<(&str, &str)>,
+    ) -> Result<T, UpstreamError> {
+        self.permit(url)?;
+        let request = self.client.post(url.clone()).form(form);
+        let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+        let request = match basic {
+            Some((name, secret)) => request.basic_auth(encoded(name), Some(encoded(secret))),
+            None => request,
+        };
+        self.json(url, request).await
+    }
+
+    async fn json<T: DeserializeOwned>(
+        &self,
+        url: &Url,
+        request: reqwest::RequestBuilder,
+    ) -> Result<T, UpstreamError> {
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let sent = request.header("Accept", "application/json").send().await;
         let mut answer = sent.map_err(|_| UpstreamError::NoAnswer(host.clone()))?;
         if !answer.status().is_success() {
             return Err(UpstreamError::Status(host, answer.status().as_u16()));
         }
-        let mut body = Vec::new();
+        let mut body = Zeroizing::new(Vec::new());
         while let Some(chunk) = answer.chunk().await.map_err(|_| UpstreamError::NoAnswer(host.clone()))? {
             if body.len() + chunk.len() > LARGEST {
                 return Err(UpstreamError::TooLarge(host, LARGEST));
@@ -88,7 +119,10 @@ impl Upstream {
     }
 
     /// Checks what can be checked of a URL before a connection: names are checked when they are resolved.
-    fn permit(&self, url: &Url) -> Result<String, UpstreamError> {
+    ///
+    /// # Errors
+    /// [`UpstreamError::Forbidden`], [`UpstreamError::NotHttps`].
+    pub fn permit(&self, url: &Url) -> Result<(), UpstreamError> {
         let name = url.host_str().unwrap_or_default().to_owned();
         let literal = match url.host() {
             Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
@@ -101,8 +135,8 @@ impl Upstream {
         }
         let listed = |address: IpAddr| self.allowed.iter().any(|network| network.contains(&address));
         match url.scheme() {
-            "https" => Ok(name),
-            "http" if literal.is_some_and(listed) => Ok(name),
+            "https" => Ok(()),
+            "http" if literal.is_some_and(listed) => Ok(()),
             _ => Err(UpstreamError::NotHttps(name)),
         }
     }

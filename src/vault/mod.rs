@@ -38,6 +38,8 @@ pub enum Place<'a> {
     Record(ElicitationId, &'a ClientId, Kind),
     /// An elicitation's outcome.
     Outcome(ElicitationId, &'a ClientId, Kind),
+    /// What belongs to a browser's visit, of this kind, under this tag.
+    Visit(&'static str, Tag),
     /// An audit event.
     Event,
     /// A request state handed to this client.
@@ -50,6 +52,7 @@ impl Place<'_> {
             Self::Owner(_) => b"owner",
             Self::Record(..) => b"record",
             Self::Outcome(..) => b"outcome",
+            Self::Visit(..) => b"visit",
             Self::Event => b"event",
             Self::RequestState(_) => b"request-state",
         }
@@ -66,6 +69,7 @@ impl Place<'_> {
                 client.as_str().as_bytes(),
                 kind.as_str().as_bytes(),
             ]),
+            Self::Visit(kind, tag) => length_prefixed(&[SCHEMA, purpose, kind.as_bytes(), &tag.0]),
             Self::Event => length_prefixed(&[SCHEMA, purpose]),
             Self::RequestState(client) => length_prefixed(&[SCHEMA, purpose, client.as_str().as_bytes()]),
         }
@@ -81,6 +85,8 @@ pub enum Lookup<'a> {
     Idempotency(&'a ClientId, &'a str),
     /// The elicitation claimed by an attempt.
     Attempt(&'a Binding, &'a [u8; 32]),
+    /// What belongs to a browser's visit: its kind and its name.
+    Visit(&'static str, &'a str),
     /// How many are pending for a client.
     ClientQuota(&'a ClientId),
     /// How many are pending for a person at a client.
@@ -95,6 +101,7 @@ impl Lookup<'_> {
                 length_prefixed(&[b"idempotency", client.as_str().as_bytes(), key.as_bytes()])
             }
             Self::Attempt(binding, attempt) => length_prefixed(&[b"attempt", &binding.to_bytes(), attempt]),
+            Self::Visit(kind, name) => length_prefixed(&[b"visit", kind.as_bytes(), name.as_bytes()]),
             Self::ClientQuota(client) => length_prefixed(&[b"client-quota", client.as_str().as_bytes()]),
             Self::SubjectQuota(client, subject) => length_prefixed(&[
                 b"subject-quota",

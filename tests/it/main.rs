@@ -34,5 +34,6 @@ mod sample;
 mod secrecy;
 mod service;
 mod shared;
+mod sign_in;
 mod store;
 mod vault;

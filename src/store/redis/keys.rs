@@ -10,6 +10,7 @@
 //! sidegate:{2a}:clock       hash    the stamp of the last of them, and nonces
 //! sidegate:slot:TAG         string  who has it
 //! sidegate:quota:TAG        sorted  who is counted, by when they joined
+//! sidegate:visit:TAG        string  until when it counts (8 bytes, milliseconds), and what is kept
 //! sidegate:{trail}:end      hash    number and hash of the last entry; for each outbox, how far it was drained
 //! sidegate:{trail}:N        list    what the chunk follows; then its entries
 //! sidegate:sweeper          string  which instance sweeps
@@ -90,6 +91,10 @@ impl Keys {
 
     pub(super) fn quota(&self, tag: Tag) -> String {
         format!("{}:quota:{tag}", self.prefix)
+    }
+
+    pub(super) fn visit(&self, tag: Tag) -> String {
+        format!("{}:visit:{tag}", self.prefix)
     }
 
     pub(super) fn trail_end(&self) -> String {

@@ -65,6 +65,9 @@ const OUTBOX: usize = 100_000;
 /// For how long an instance sweeps without asking again.
 const LEASE: Duration = Duration::from_secs(5);
 
+/// How much longer than it counts a visit's key lives.
+const VISIT_BROOM: Duration = Duration::from_mins(1);
+
 impl Redis {
     /// A store on this server, whose keys begin with `prefix`. Must be called within a tokio runtime.
     #[must_use]
@@ -228,6 +231,12 @@ fn read<T: FromRedisValue>(value: Value) -> Result<T, Unavailable> {
     redis::from_redis_value(value).map_err(|_| Unavailable("Redis gave an answer of another kind".to_owned()))
 }
 
+/// What a visit's key holds, if its time is not over.
+fn in_time(mut value: Vec<u8>, now: Timestamp) -> Option<Vec<u8>> {
+    let (until, _) = value.split_first_chunk::<8>()?;
+    (i64::from_be_bytes(*until) > now.millis()).then(|| value.split_off(8))
+}
+
 fn full() -> Unavailable {
     Unavailable("too many audit events wait for the trail".to_owned())
 }
@@ -289,6 +298,30 @@ impl Store for Redis {
         let slots = reserved.slots();
         self.free(id, release.iter().filter(|tag| !slots.contains(tag)), leave).await;
         Ok(Committed::Done)
+    }
+
+    async fn put_visit(
+        &self,
+        tag: Tag,
+        sealed: Vec<u8>,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), Unavailable> {
+        let lives = (now.until(until) + VISIT_BROOM).as_millis();
+        let value = [&until.millis().to_be_bytes()[..], &sealed].concat();
+        let mut command = cmd("SET");
+        command.arg(self.keys.visit(tag)).arg(value).arg("PX").arg(u64::try_from(lives).unwrap_or(u64::MAX));
+        self.run::<Value>(&command).await.map(drop)
+    }
+
+    async fn visit(&self, tag: Tag, now: Timestamp) -> Result<Option<Vec<u8>>, Unavailable> {
+        let value: Option<Vec<u8>> = self.run(cmd("GET").arg(self.keys.visit(tag))).await?;
+        Ok(value.and_then(|value| in_time(value, now)))
+    }
+
+    async fn take_visit(&self, tag: Tag, now: Timestamp) -> Result<Option<Vec<u8>>, Unavailable> {
+        let value: Option<Vec<u8>> = self.run(cmd("GETDEL").arg(self.keys.visit(tag))).await?;
+        Ok(value.and_then(|value| in_time(value, now)))
     }
 
     async fn append(&self, events: Vec<Vec<u8>>) -> Result<(), Unavailable> {

@@ -126,6 +126,24 @@ impl Store for Sqlite {
         self.write(|reply| Job::Commit(Box::new(commit), reply)).await
     }
 
+    async fn put_visit(
+        &self,
+        tag: Tag,
+        sealed: Vec<u8>,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), Unavailable> {
+        self.write(|reply| Job::PutVisit { tag, sealed, now, until, reply }).await
+    }
+
+    async fn visit(&self, tag: Tag, now: Timestamp) -> Result<Option<Vec<u8>>, Unavailable> {
+        self.read(|reply| Read::Visit(tag, now, reply)).await
+    }
+
+    async fn take_visit(&self, tag: Tag, now: Timestamp) -> Result<Option<Vec<u8>>, Unavailable> {
+        self.write(|reply| Job::TakeVisit { tag, now, reply }).await
+    }
+
     async fn append(&self, events: Vec<Vec<u8>>) -> Result<(), Unavailable> {
         self.write(|reply| Job::Append(events, reply)).await
     }

@@ -16,6 +16,7 @@ pub(super) enum Read {
     Load(ElicitationId, Reply<Option<Stored>>),
     Find(Tag, Reply<Option<Stored>>),
     Outcome(ElicitationId, Reply<Option<Vec<u8>>>),
+    Visit(Tag, Timestamp, Reply<Option<Vec<u8>>>),
     Due(Timestamp, usize, Reply<Vec<Stored>>),
     Scan(Option<ElicitationId>, usize, Reply<Vec<Stored>>),
     Entries(u64, usize, Reply<Vec<Entry>>),
@@ -46,6 +47,7 @@ fn answer(connection: &Connection, read: Read) {
             ),
         ),
         Read::Outcome(id, reply) => send(reply, outcome(connection, id)),
+        Read::Visit(tag, now, reply) => send(reply, visit(connection, tag, now)),
         Read::Due(now, limit, reply) => send(
             reply,
             many(
@@ -89,6 +91,11 @@ fn one(connection: &Connection, sql: &str, key: &[u8]) -> Result<Option<Stored>,
 fn outcome(connection: &Connection, id: ElicitationId) -> Result<Option<Vec<u8>>, rusqlite::Error> {
     let mut query = connection.prepare_cached("SELECT sealed FROM outcomes WHERE id = ?1")?;
     query.query_row([id.as_bytes()], |row| row.get(0)).optional()
+}
+
+fn visit(connection: &Connection, tag: Tag, now: Timestamp) -> Result<Option<Vec<u8>>, rusqlite::Error> {
+    let mut query = connection.prepare_cached("SELECT sealed FROM visits WHERE tag = ?1 AND until > ?2")?;
+    query.query_row(params![tag.0, now.millis()], |row| row.get(0)).optional()
 }
 
 fn trail(connection: &Connection) -> Result<Extent, rusqlite::Error> {

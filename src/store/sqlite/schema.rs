@@ -26,7 +26,7 @@ pub enum OpenError {
 
 /// How long a connection waits for another program that has the database locked.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-const SCHEMA: i64 = 1;
+const SCHEMA: i64 = 2;
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS records (
         id BLOB PRIMARY KEY, version INTEGER NOT NULL, due INTEGER NOT NULL, record BLOB NOT NULL
@@ -37,7 +37,11 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS counts (tag BLOB PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS trail (number INTEGER PRIMARY KEY, event BLOB NOT NULL, hash BLOB NOT NULL);
     CREATE TABLE IF NOT EXISTS pings (one INTEGER PRIMARY KEY, count INTEGER NOT NULL);
-    PRAGMA user_version = 1;
+    CREATE TABLE IF NOT EXISTS visits (
+        tag BLOB PRIMARY KEY, until INTEGER NOT NULL, sealed BLOB NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS visits_until ON visits (until);
+    PRAGMA user_version = 2;
 ";
 
 /// The lock on a database; it ends with the process or when dropped.

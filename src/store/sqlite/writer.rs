@@ -28,6 +28,8 @@ pub(super) enum Order {
 pub(super) enum Job {
     Commit(Box<Commit>, Reply<Committed>),
     Append(Vec<Vec<u8>>, Reply<()>),
+    PutVisit { tag: Tag, sealed: Vec<u8>, now: Timestamp, until: Timestamp, reply: Reply<()> },
+    TakeVisit { tag: Tag, now: Timestamp, reply: Reply<Option<Vec<u8>>> },
     Postpone { id: ElicitationId, version: u64, due: Timestamp, reply: Reply<()> },
     Ping(Reply<()>),
 }
@@ -73,6 +75,7 @@ type Last = (u64, [u8; 32]);
 /// An answer that waits for the transaction to be durable.
 enum Answer {
     Committed(Reply<Committed>, Committed),
+    Taken(Reply<Option<Vec<u8>>>, Option<Vec<u8>>),
     Done(Reply<()>),
 }
 
@@ -164,6 +167,7 @@ impl Answer {
         // A caller that has gone away needs no answer.
         match self {
             Self::Committed(reply, committed) => drop(reply.send(Ok(committed))),
+            Self::Taken(reply, taken) => drop(reply.send(Ok(taken))),
             Self::Done(reply) => drop(reply.send(Ok(()))),
         }
     }
@@ -171,6 +175,7 @@ impl Answer {
     fn fail(self, error: &str) {
         match self {
             Self::Committed(reply, _) => drop(reply.send(Err(Unavailable(error.to_owned())))),
+            Self::Taken(reply, _) => drop(reply.send(Err(Unavailable(error.to_owned())))),
             Self::Done(reply) => drop(reply.send(Err(Unavailable(error.to_owned())))),
         }
     }
@@ -180,7 +185,11 @@ impl Job {
     fn fail(self, error: &str) {
         match self {
             Self::Commit(_, reply) => drop(reply.send(Err(Unavailable(error.to_owned())))),
-            Self::Append(_, reply) | Self::Postpone { reply, .. } | Self::Ping(reply) => {
+            Self::TakeVisit { reply, .. } => drop(reply.send(Err(Unavailable(error.to_owned())))),
+            Self::Append(_, reply)
+            | Self::PutVisit { reply, .. }
+            | Self::Postpone { reply, .. }
+            | Self::Ping(reply) => {
                 drop(reply.send(Err(Unavailable(error.to_owned()))));
             }
         }
@@ -194,6 +203,21 @@ fn perform(db: &Transaction<'_>, job: Job, effects: &mut Effects) -> Result<Answ
         Job::Append(events, reply) => {
             append(db, events, effects)?;
             Ok(Answer::Done(reply))
+        }
+        Job::PutVisit { tag, sealed, now, until, reply } => {
+            effects.erased += run(db, "DELETE FROM visits WHERE until <= ?1", [now.millis()])?;
+            let sql = "INSERT INTO visits VALUES (?1, ?2, ?3)
+                       ON CONFLICT DO UPDATE SET until = ?2, sealed = ?3";
+            run(db, sql, params![tag.0, until.millis(), sealed])?;
+            Ok(Answer::Done(reply))
+        }
+        Job::TakeVisit { tag, now, reply } => {
+            let sql = "DELETE FROM visits WHERE tag = ?1 RETURNING sealed, until > ?2";
+            let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, bool>(1)?));
+            let taken = db.prepare_cached(sql)?.query_row(params![tag.0, now.millis()], row).optional()?;
+            effects.erased += usize::from(taken.is_some());
+            let taken = taken.and_then(|(sealed, in_time)| in_time.then_some(sealed));
+            Ok(Answer::Taken(reply, taken))
         }
         Job::Postpone { id, version, due, reply } => {
             let sql = "UPDATE records SET due = ?3 WHERE id = ?1 AND version = ?2";

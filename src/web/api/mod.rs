@@ -1,10 +1,11 @@
-//! The HTTP API: for tool handlers (`/v1/rounds`, `/v1/elicitations`) and for operators (`/v1/admin`).
+//! The HTTP API: for tool handlers (`/v1/rounds`, `/v1/elicitations`, `/v1/handoffs`) and for operators (`/v1/admin`).
 //!
 //! A handler takes what it needs from the request, calls one use case, and maps the answer.
 
 pub mod admin;
 pub mod ask;
 pub mod elicitations;
+pub mod handoffs;
 pub mod health;
 pub mod openapi;
 pub mod rounds;
@@ -22,6 +23,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(at("/v1/elicitations/{id}", "GET").route(web::get().to(elicitations::status)))
         .service(at("/v1/elicitations/{id}/claim", "POST").route(web::post().to(elicitations::claim)))
         .service(at("/v1/elicitations/{id}/cancel", "POST").route(web::post().to(elicitations::cancel)))
+        .service(at("/v1/handoffs/{handoff}", "POST").route(web::post().to(handoffs::accept)))
         .service(at("/v1/admin/elicitations/search", "POST").route(web::post().to(admin::search)))
         .service(at("/v1/admin/elicitations/revoke", "POST").route(web::post().to(admin::revoke_matching)))
         .service(at("/v1/admin/elicitations/{id}/revoke", "POST").route(web::post().to(admin::revoke)))

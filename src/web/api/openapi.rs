@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
-use super::{admin, elicitations, health, rounds};
+use super::{admin, elicitations, handoffs, health, rounds};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -18,6 +18,7 @@ use super::{admin, elicitations, health, rounds};
         elicitations::status,
         elicitations::claim,
         elicitations::cancel,
+        handoffs::accept,
         admin::search,
         admin::revoke,
         admin::revoke_matching,

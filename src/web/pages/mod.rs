@@ -1,9 +1,10 @@
 //! The pages: what people see.
 //!
-//! [`open`] shows a link's page to whoever came by it; [`submit`] takes its forms. [`Pages`] renders, and holds
-//! the one table from what went wrong to what the person reads.
+//! [`open`] shows a link's page to whoever came by it; [`sign_in`] sends them to where they say who they are; [`submit`]
+//! takes the page's forms. [`Pages`] renders, and holds the one table from what went wrong to what the person reads.
 
 pub mod open;
+pub mod sign_in;
 pub mod submit;
 pub mod text;
 mod view;
@@ -14,7 +15,7 @@ use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use askama::Template;
 
 use self::text::{Notice, Text, TextError};
-use self::view::{DonePage, FormParts, Frame, NoticePage, SecretPage};
+use self::view::{DonePage, FormParts, Frame, NoticePage, SecretPage, SignInForm};
 use super::Site;
 use super::assets::Assets;
 use super::problem::Problem;
@@ -41,6 +42,11 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .route("/e/{id}/secret", web::post().to(submit::secret))
         .route("/e/{id}/decline", web::post().to(submit::decline))
         .route("/e/{id}/extend", web::post().to(submit::extend))
+        .route("/e/{id}/signin", web::post().to(sign_in::begin))
+        .route("/e/{id}/leave/{departure}", web::get().to(sign_in::leave))
+        .route("/e/{id}/sign-in/{what}", web::get().to(sign_in::came_to))
+        .route("/signin/{source}/callback", web::get().to(sign_in::callback))
+        .route("/handoff/{handoff}/return", web::get().to(sign_in::handed_back))
         .route("/static/{name}", web::get().to(asset));
 }
 
@@ -107,7 +113,19 @@ impl Pages {
 
     /// A page that says one thing.
     fn notice(&self, status: StatusCode, notice: Notice, client: &str, person: &str) -> HttpResponse {
-        match NoticePage::new(self.frame(), notice, client, person) {
+        self.notice_with(status, notice, client, person, None)
+    }
+
+    /// A page that says one thing, and has a button to sign in.
+    fn notice_with(
+        &self,
+        status: StatusCode,
+        notice: Notice,
+        client: &str,
+        person: &str,
+        sign_in: Option<SignInForm>,
+    ) -> HttpResponse {
+        match NoticePage::new(self.frame(), notice, client, person, sign_in) {
             Some(page) => Self::html(status, &page),
             None => HttpResponse::build(status).finish(),
         }
@@ -156,6 +174,7 @@ impl Pages {
             page: self.path(guest.elicitation().id()),
             client: guest.client(),
             person: &guest.person().name,
+            can_switch: guest.signed_in_here(),
             proof: gate.form_proof(guest),
             can_extend: guest.theirs().can_extend(&gate.spans),
             now,
@@ -165,20 +184,31 @@ impl Pages {
         Self::html(status, &SecretPage::new(self.frame(), guest.elicitation(), parts))
     }
 
-    /// Whoever came, or the page for those who may not go on.
+    /// Whoever came, or the page for those who may not go on. `otherwise` is what somebody reads who is not signed in.
     #[expect(clippy::result_large_err, reason = "either way it is the one answer to this request")]
-    fn turned_away(&self, arrival: Arrival) -> Result<Box<Guest>, HttpResponse> {
+    fn turned_away(
+        &self,
+        id: ElicitationId,
+        arrival: Arrival,
+        otherwise: Option<(StatusCode, Notice)>,
+    ) -> Result<Box<Guest>, HttpResponse> {
+        let form = |proof, again| SignInForm { page: self.path(id), proof, again };
         match arrival {
             Arrival::Guest(guest) => Ok(guest),
-            Arrival::WrongPerson { client, name } => {
-                Err(self.notice(StatusCode::FORBIDDEN, Notice::WrongPerson, &client.name, &name))
+            Arrival::WrongPerson { client, name, sign_in } => {
+                let form = sign_in.map(|proof| form(proof, true));
+                let (status, notice) = (StatusCode::FORBIDDEN, Notice::WrongPerson);
+                Err(self.notice_with(status, notice, &client.name, &name, form))
             }
-            Arrival::Nobody { client } => {
+            Arrival::Nobody { client, sign_in } => {
                 let notice = match client.identity.word() {
                     "loopback" => Notice::SignInLoopback,
+                    _ if sign_in.is_some() => Notice::SignInHere,
                     _ => Notice::SignIn,
                 };
-                Err(self.notice(StatusCode::UNAUTHORIZED, notice, &client.name, ""))
+                let (status, notice) = otherwise.unwrap_or((StatusCode::UNAUTHORIZED, notice));
+                let form = sign_in.map(|proof| form(proof, false));
+                Err(self.notice_with(status, notice, &client.name, "", form))
             }
         }
     }

@@ -1,9 +1,10 @@
 //! A link's page, and the page after its form. Reading them changes nothing that a link scanner could spend:
 //! only the verified person's first look is noted.
 
-use actix_web::http::Method;
+use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
 
+use super::text::Notice;
 use super::{Pages, page_id};
 use crate::flow::Gate;
 use crate::flow::open::Guest;
@@ -41,9 +42,19 @@ pub(super) async fn arrive(
     pages: &Pages,
     request: &HttpRequest,
 ) -> Result<Box<Guest>, HttpResponse> {
+    arrive_or(gate, pages, request, None).await
+}
+
+/// The same; `otherwise` is what somebody reads who is not signed in.
+pub(super) async fn arrive_or(
+    gate: &Gate,
+    pages: &Pages,
+    request: &HttpRequest,
+    otherwise: Option<(StatusCode, Notice)>,
+) -> Result<Box<Guest>, HttpResponse> {
     let id = page_id(request).map_err(|problem| pages.problem(&problem))?;
     let arrival = with_browser(request, async |browser| gate.arrive(id, browser).await).await;
-    pages.turned_away(arrival.map_err(|error| pages.failed(error, ""))?)
+    pages.turned_away(id, arrival.map_err(|error| pages.failed(error, ""))?, otherwise)
 }
 
 /// Whether the browser looks ahead, without the person having asked for the page.

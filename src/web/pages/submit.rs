@@ -18,16 +18,16 @@ use crate::web::Site;
 use crate::web::extract::form::{Form, is_same_origin};
 
 /// A form without entries: the proof and little else.
-const BARE_FORM: usize = 4 * 1024;
+pub(super) const BARE_FORM: usize = 4 * 1024;
 /// Bytes that a character may take in a form: four in UTF-8, each written as `%XX`.
 const PER_CHARACTER: usize = 12;
 
 /// What the forms' handlers need.
 pub struct Desk {
-    gate: web::Data<Gate>,
-    pages: web::Data<Pages>,
-    site: web::Data<Site>,
-    request: HttpRequest,
+    pub(super) gate: web::Data<Gate>,
+    pub(super) pages: web::Data<Pages>,
+    pub(super) site: web::Data<Site>,
+    pub(super) request: HttpRequest,
 }
 
 impl FromRequest for Desk {

@@ -15,6 +15,8 @@ pub struct Text {
     pub(super) errors: Errors,
     pub(super) time: Time,
     pub(super) done: Done,
+    pub(super) sign_in: SignIn,
+    pub(super) leave: Leave,
     pub(super) notices: BTreeMap<Notice, NoticeText>,
 }
 
@@ -38,6 +40,9 @@ pub(super) struct Secret {
     pub(super) person: Phrase,
     pub(super) not_you: Phrase,
     pub(super) not_you_help: Phrase,
+    pub(super) not_you_switch: Phrase,
+    pub(super) anybody: Phrase,
+    pub(super) anybody_help: Phrase,
     pub(super) time: Phrase,
     pub(super) until: Phrase,
     pub(super) more_time: Phrase,
@@ -88,6 +93,22 @@ pub(super) struct Done {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(super) struct SignIn {
+    pub(super) button: Phrase,
+    pub(super) switch: Phrase,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Leave {
+    pub(super) heading: Phrase,
+    pub(super) body: Phrase,
+    pub(super) go: Phrase,
+    pub(super) back: Phrase,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct NoticeText {
     pub(super) heading: Phrase,
     pub(super) body: Vec<Phrase>,
@@ -99,6 +120,16 @@ pub(super) struct NoticeText {
 pub enum Notice {
     /// Nobody is signed in, at a source of its own kind.
     SignIn,
+    /// Nobody is signed in, and the page has a button for it.
+    SignInHere,
+    /// A sign-in was not accepted.
+    SignInFailed,
+    /// The person said no at the issuer.
+    SignInDeclined,
+    /// The issuer does not do its part.
+    SignInUnavailable,
+    /// A sign-in came back that was not begun in this browser.
+    SignInStray,
     /// The browser is not on the computer that it must be on.
     SignInLoopback,
     /// Somebody else is signed in.
@@ -135,8 +166,13 @@ pub enum Notice {
 
 impl Notice {
     /// Every notice there is.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 22] = [
         Self::SignIn,
+        Self::SignInHere,
+        Self::SignInFailed,
+        Self::SignInDeclined,
+        Self::SignInUnavailable,
+        Self::SignInStray,
         Self::SignInLoopback,
         Self::WrongPerson,
         Self::Declined,

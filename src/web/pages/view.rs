@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use askama::Template;
+use url::Url;
 
-use super::text::{Done, Filled, Notice, NoticeText, Phrase, Secret, Text};
+use super::text::{Done, Filled, Leave, Notice, NoticeText, Phrase, Secret, Text};
 use crate::domain::secret::{Field, FieldError, Format, Problem};
 use crate::domain::{Elicitation, Request, State, Timestamp};
 use crate::flow::Client;
@@ -34,6 +35,7 @@ pub(super) struct SecretPage<'a> {
     message: &'a str,
     summary: &'a str,
     person: &'a str,
+    can_switch: bool,
     time: TimeLeft,
     can_extend: bool,
     proof: FormProof,
@@ -45,7 +47,10 @@ pub(super) struct SecretPage<'a> {
 pub(super) struct FormParts<'a> {
     pub(super) page: String,
     pub(super) client: &'a Client,
+    /// Empty where nobody knows who it is.
     pub(super) person: &'a str,
+    /// Whether the person can sign in as somebody else from here.
+    pub(super) can_switch: bool,
     pub(super) proof: FormProof,
     pub(super) can_extend: bool,
     pub(super) now: Timestamp,
@@ -85,7 +90,7 @@ impl<'a> SecretPage<'a> {
     pub(super) fn new(frame: Frame<'a>, elicitation: &'a Elicitation, parts: FormParts<'a>) -> Self {
         let (text, terms) = (frame.text, elicitation.terms());
         let Request::Secret(request) = &terms.request;
-        let FormParts { page, client, person, proof, can_extend, now, errors, entered } = parts;
+        let FormParts { page, client, person, can_switch, proof, can_extend, now, errors, entered } = parts;
         let sentence = |field: &Field| {
             let error = errors.iter().find(|error| error.field == field.name)?;
             Some(sentence(text, &field.label, error.problem))
@@ -109,6 +114,7 @@ impl<'a> SecretPage<'a> {
             message: &terms.message,
             summary: &terms.operation.summary,
             person,
+            can_switch,
             time: TimeLeft::new(text, now, elicitation.expires_at()),
             can_extend,
             proof,
@@ -205,6 +211,15 @@ impl<'a> DonePage<'a> {
     }
 }
 
+/// A button to sign in.
+pub(super) struct SignInForm {
+    /// Path of the elicitation's page.
+    pub(super) page: String,
+    pub(super) proof: FormProof,
+    /// Whether it is to be as somebody else.
+    pub(super) again: bool,
+}
+
 /// A page that says one thing.
 #[derive(Template)]
 #[template(path = "notice.html")]
@@ -213,11 +228,37 @@ pub(super) struct NoticePage<'a> {
     words: &'a NoticeText,
     client: &'a str,
     person: &'a str,
+    sign_in: Option<SignInForm>,
 }
 
 impl<'a> NoticePage<'a> {
     /// `None` only if the language has no such notice, which its reader rules out.
-    pub(super) fn new(frame: Frame<'a>, notice: Notice, client: &'a str, person: &'a str) -> Option<Self> {
-        Some(Self { words: frame.text.notices.get(&notice)?, client, person, frame })
+    pub(super) fn new(
+        frame: Frame<'a>,
+        notice: Notice,
+        client: &'a str,
+        person: &'a str,
+        sign_in: Option<SignInForm>,
+    ) -> Option<Self> {
+        Some(Self { words: frame.text.notices.get(&notice)?, client, person, sign_in, frame })
+    }
+}
+
+/// The page on the way to where the person signs in.
+#[derive(Template)]
+#[template(path = "leave.html")]
+pub(super) struct LeavePage<'a> {
+    frame: Frame<'a>,
+    words: &'a Leave,
+    to: &'a str,
+    host: String,
+    /// Path of the elicitation's page.
+    page: String,
+}
+
+impl<'a> LeavePage<'a> {
+    pub(super) fn new(frame: Frame<'a>, to: &'a str, page: String) -> Self {
+        let host = Url::parse(to).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default();
+        Self { words: &frame.text.leave, to, host, page, frame }
     }
 }

@@ -66,6 +66,14 @@ impl Issuer {
         matches!(self.place, Place::Served { .. })
     }
 
+    /// The published keys, of an issuer that has them in a file.
+    pub(crate) fn key_set(&self) -> String {
+        match &self.place {
+            Place::File { path, .. } => std::fs::read_to_string(path).unwrap(),
+            Place::Served { .. } => unreachable!("they are served"),
+        }
+    }
+
     /// How often the keys were fetched.
     pub(crate) fn fetches(&self) -> usize {
         match &self.place {

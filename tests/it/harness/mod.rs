@@ -7,6 +7,7 @@ pub(crate) mod handler;
 pub(crate) mod history;
 pub(crate) mod issuer;
 pub(crate) mod person;
+pub(crate) mod provider;
 pub(crate) mod proxy;
 pub(crate) mod redis;
 pub(crate) mod server;

@@ -1,6 +1,9 @@
 //! A person who uses the pages without scripts, over HTTP.
 
-use reqwest::header::{HeaderMap, LOCATION, ORIGIN};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use reqwest::header::{COOKIE, HeaderMap, LOCATION, ORIGIN, SET_COOKIE};
 use reqwest::{Method, RequestBuilder, StatusCode, Url};
 use scraper::{Html, Selector};
 
@@ -13,6 +16,8 @@ pub(crate) struct Visitor {
     http: reqwest::Client,
     origin: String,
     token: Option<String>,
+    /// The cookies of this person's browser.
+    jar: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 /// A page as the browser received it.
@@ -26,7 +31,7 @@ pub(crate) struct Page {
 impl Visitor {
     /// A person without a proxy's token.
     pub(crate) fn new(base: &Url) -> Self {
-        Self { http: client(), origin: base.origin().ascii_serialization(), token: None }
+        Self { http: client(), origin: base.origin().ascii_serialization(), token: None, jar: Arc::default() }
     }
 
     /// A person whose proxy adds this token.
@@ -37,7 +42,12 @@ impl Visitor {
 
     /// A request as this person's browser would send it.
     pub(crate) fn request(&self, method: Method, url: &str) -> RequestBuilder {
-        let request = self.http.request(method, url);
+        let jar = self.jar.lock().unwrap();
+        let cookies: Vec<_> = jar.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut request = self.http.request(method, url);
+        if !cookies.is_empty() {
+            request = request.header(COOKIE, cookies.join("; "));
+        }
         match &self.token {
             Some(token) => request.header(Issuer::HEADER, token),
             None => request,
@@ -53,12 +63,53 @@ impl Visitor {
 
     /// Opens a page.
     pub(crate) async fn get(&self, url: &str) -> Page {
-        Self::send(self.request(Method::GET, url)).await
+        self.kept(Self::send(self.request(Method::GET, url)).await)
     }
 
     /// Sends a form from a page of the service.
     pub(crate) async fn post(&self, url: &str, form: &[(String, String)]) -> Page {
-        Self::send(self.form(url, form)).await
+        self.kept(Self::send(self.form(url, form)).await)
+    }
+
+    /// Keeps the cookies that a page sets.
+    fn kept(&self, page: Page) -> Page {
+        for cookie in page.cookies() {
+            let (pair, attributes) = cookie.split_once(';').unwrap_or((&cookie, ""));
+            let (name, value) = pair.split_once('=').unwrap();
+            let mut jar = self.jar.lock().unwrap();
+            if attributes.contains("Max-Age=0") {
+                jar.remove(name);
+            } else {
+                jar.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        page
+    }
+
+    /// The cookies that this person's browser has.
+    pub(crate) fn cookies(&self) -> BTreeMap<String, String> {
+        self.jar.lock().unwrap().clone()
+    }
+
+    /// Puts a cookie into this person's browser.
+    pub(crate) fn plant(&self, name: &str, value: &str) {
+        self.jar.lock().unwrap().insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Presses the button to sign in, on a page of this link, and goes as far as the last page of ours: where that
+    /// leads.
+    pub(crate) async fn leave(&self, link: &str, page: &Page) -> Url {
+        let again = page.attributes("input[name=again]", "value").into_iter().map(|value| ("again", value));
+        let mut form = page.proof();
+        form.extend(again.map(|(name, value)| (name.to_owned(), value)));
+        let begun = self.post(&format!("{link}/signin"), &form).await;
+        assert_eq!(begun.status, StatusCode::SEE_OTHER, "{}", begun.text());
+        let leaves = self.get(&format!("{}{}", self.origin, begun.location())).await;
+        assert_eq!(leaves.status, StatusCode::OK, "{}", leaves.text());
+        let refresh = leaves.attributes("meta[http-equiv=refresh]", "content").remove(0);
+        let to = leaves.attributes("a.button", "href").remove(0);
+        assert_eq!(refresh, format!("0; url={to}"));
+        Url::parse(&to).unwrap()
     }
 
     /// A form as our own page sends it.
@@ -135,6 +186,11 @@ impl Page {
         let mut form = self.proof();
         form.extend(values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         form
+    }
+
+    /// The cookies that it sets, as written.
+    pub(crate) fn cookies(&self) -> Vec<String> {
+        self.headers.get_all(SET_COOKIE).iter().map(|cookie| cookie.to_str().unwrap().to_owned()).collect()
     }
 
     /// Where a redirect leads.

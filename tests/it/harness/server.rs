@@ -48,6 +48,29 @@ impl Setup {
     /// A service for the clients `weather` and `travel`, whose people `issuer` vouches for, and the operator
     /// `ops`.
     pub(crate) fn proxy(issuer: &Issuer) -> Self {
+        let mut section = format!(
+            "[identity.staff]\nsource = \"proxy\"\nheader = \"{}\"\nissuer = \"{}\"\naudience = \"{}\"\n{}\n",
+            Issuer::HEADER,
+            issuer.name(),
+            Issuer::AUDIENCE,
+            issuer.keys_setting(),
+        );
+        if issuer.is_served() {
+            section.push_str(REACHES_LOOPBACK);
+        }
+        Self::configured(&section)
+    }
+
+    /// The same clients and operator; people sign in at the OpenID Connect issuer of this URL. `more` settings.
+    pub(crate) fn oidc(issuer: &str, more: &str) -> Self {
+        let section = format!(
+            "[identity.staff]\nsource = \"oidc\"\nissuer = \"{issuer}\"\nclient_id = \"sidegate\"\n{more}\n{REACHES_LOOPBACK}"
+        );
+        Self::configured(&section)
+    }
+
+    /// The same clients and operator; `section` is the identity source `staff`, and whatever else.
+    pub(crate) fn configured(section: &str) -> Self {
         let generate = |holder| {
             let key = api_key::generate(holder, &SystemRandom);
             secrecy::ExposeSecret::expose_secret(&key).to_owned()
@@ -65,18 +88,8 @@ impl Setup {
             );
         }
         let operator = &digests[2];
-        let _ = write!(
-            sections,
-            "[[operators]]\nid = \"ops\"\napi_key_digests = [\"{operator}\"]\n\
-             [identity.staff]\nsource = \"proxy\"\nheader = \"{}\"\nissuer = \"{}\"\naudience = \"{}\"\n{}\n",
-            Issuer::HEADER,
-            issuer.name(),
-            Issuer::AUDIENCE,
-            issuer.keys_setting(),
-        );
-        if issuer.is_served() {
-            sections.push_str("[upstream]\nallow_addresses = [\"127.0.0.0/8\"]\n");
-        }
+        let _ =
+            write!(sections, "[[operators]]\nid = \"ops\"\napi_key_digests = [\"{operator}\"]\n{section}");
         let config = Some(Config { sections, keys });
         Self { config, environment: Vec::new(), prefix: "", tls: false }
     }
@@ -106,6 +119,9 @@ impl Setup {
         self
     }
 }
+
+/// Lets the service ask servers of the test.
+const REACHES_LOOPBACK: &str = "[upstream]\nallow_addresses = [\"127.0.0.0/8\"]\n";
 
 /// A running service. It ends with the test.
 pub(crate) struct Server {
@@ -186,6 +202,25 @@ impl Server {
     /// What the service has logged.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.data().join("log")).unwrap()
+    }
+
+    /// The audit trail, as the command line exports it.
+    pub(crate) async fn audit(&self) -> Vec<Value> {
+        let mut export = sidegate();
+        export.args(["audit", "export", "--data"]).arg(self.data());
+        if self.setup.config.is_some() {
+            export.arg("--config").arg(self.data().join("sidegate.toml"));
+        }
+        let output = export.envs(self.setup.environment.iter().cloned()).output().await.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let lines = String::from_utf8(output.stdout).unwrap();
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The reasons of the refusals on the audit trail.
+    pub(crate) async fn refusals(&self) -> Vec<String> {
+        let refused = self.audit().await.into_iter().filter(|event| event["what"] == "refused");
+        refused.map(|event| event["reason"].as_str().unwrap().to_owned()).collect()
     }
 
     /// The process.

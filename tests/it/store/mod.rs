@@ -30,7 +30,8 @@ macro_rules! contract {
                 what_was_erased_can_be_issued_anew, due_lists_the_longest_waiting_first_up_to_a_limit,
                 due_follows_the_record, scan_turns_the_pages_without_gap_or_repetition,
                 large_and_empty_values_come_back_whole, a_store_that_works_answers_a_ping,
-                a_postponed_record_is_due_later_and_otherwise_as_it_was;
+                a_postponed_record_is_due_later_and_otherwise_as_it_was,
+                a_visit_is_kept_until_its_time_and_taken_once;
                 trail: entries_are_numbered_from_one_in_the_order_of_events, entries_can_be_paged,
                 appended_events_belong_to_no_record, r37_a_commit_that_is_refused_leaves_no_event,
                 r37_the_hashes_chain_as_documented,
@@ -40,6 +41,7 @@ macro_rules! contract {
                 of_64_commits_that_create_one_record_exactly_one_is_done,
                 of_64_that_race_for_a_required_slot_one_wins_and_is_known_to_the_others,
                 of_64_that_race_for_an_optional_slot_one_is_found,
+                r09_of_64_that_take_a_visit_one_gets_it,
                 r22_of_64_commits_of_one_record_that_take_a_slot_the_one_that_is_done_has_it, r35_of_64_that_race_for_a_quota_of_10_10_get_in,
                 r35_a_quota_holds_while_records_join_and_leave, r37_appends_and_commits_at_once_leave_no_gap;
             );

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use sidegate::domain::Timestamp;
 use sidegate::store::{Committed, Store, Tag};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -92,6 +93,17 @@ pub(super) async fn r22_of_64_commits_of_one_record_that_take_a_slot_the_one_tha
             race(opened, |_, store| async move { replace(id(1), round).wants(slot).on(&*store).await });
         assert_eq!(count(&results.await, Committed::Done), 1);
         assert_eq!(holder(opened.store(), slot).await, Some(id(1)), "in round {round}");
+    }
+}
+
+pub(super) async fn r09_of_64_that_take_a_visit_one_gets_it(opened: &Opened) {
+    let (now, until) = (Timestamp::from_millis(1000), Timestamp::from_millis(2000));
+    for number in 1..=10 {
+        opened.store().put_visit(tag(number), vec![number], now, until).await.unwrap();
+        let taken =
+            race(opened, |_, store| async move { store.take_visit(tag(number), now).await.unwrap() }).await;
+        let taken: Vec<_> = taken.into_iter().flatten().collect();
+        assert_eq!(taken, [vec![number]]);
     }
 }
 

@@ -271,3 +271,22 @@ pub(super) async fn a_postponed_record_is_due_later_and_otherwise_as_it_was(open
     store.postpone(&found, Timestamp::from_millis(100)).await.unwrap();
     assert_eq!(due(1000).await, [], "it was gone");
 }
+
+pub(super) async fn a_visit_is_kept_until_its_time_and_taken_once(opened: &Opened) {
+    let store = opened.store();
+    let at = Timestamp::from_millis;
+    assert_eq!(store.visit(tag(1), at(0)).await.unwrap(), None);
+    assert_eq!(store.take_visit(tag(1), at(0)).await.unwrap(), None);
+    for number in 1..=3 {
+        store.put_visit(tag(number), vec![number], at(1000), at(2000)).await.unwrap();
+    }
+    assert_eq!(store.visit(tag(1), at(1999)).await.unwrap(), Some(vec![1]));
+    assert_eq!(store.visit(tag(1), at(2000)).await.unwrap(), None);
+    assert_eq!(store.take_visit(tag(2), at(2000)).await.unwrap(), None);
+    store.put_visit(tag(1), b"longer".to_vec(), at(1500), at(9000)).await.unwrap();
+    assert_eq!(store.visit(tag(1), at(8999)).await.unwrap(), Some(b"longer".to_vec()));
+    assert_eq!(store.take_visit(tag(3), at(1999)).await.unwrap(), Some(vec![3]));
+    assert_eq!(store.take_visit(tag(3), at(1999)).await.unwrap(), None);
+    assert_eq!(store.visit(tag(3), at(1999)).await.unwrap(), None);
+    assert_eq!(verified_trail(store).await, []);
+}

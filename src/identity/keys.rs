@@ -1,13 +1,14 @@
 //! The issuer's published keys: fetched when they are needed, kept for a while, fetched again when they age or
 //! when a token names a key that is not among them, but not more often than once a minute.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jsonwebtoken::jwk::{Jwk, JwkSet, KeyAlgorithm, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
+use url::Url;
 
-use super::KeySource;
 use crate::domain::{Clock, Timestamp};
 use crate::upstream::{Upstream, UpstreamError};
 
@@ -18,6 +19,15 @@ const USABLE: Duration = Duration::from_hours(1);
 /// The least time between two fetches, and after one that failed.
 const BETWEEN: Duration = Duration::from_mins(1);
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
+
+/// Where a JSON Web Key Set (RFC 7517) is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// At a URL.
+    Url(Url),
+    /// In a file.
+    File(PathBuf),
+}
 
 /// What came of looking for a key.
 pub(super) enum FoundKey {

@@ -1,0 +1,135 @@
+//! The MCP server's own login: the server says who is at the browser that we sent to it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::sign_in::{Back, Departure};
+use super::visit::Visit;
+use super::{Client, Error, Gate};
+use crate::domain::ids::hex;
+use crate::domain::text::{Shape, plain};
+use crate::domain::{Actor, ElicitationId, Subject, Timestamp};
+use crate::identity::{Browser, Reason, SignInError, Way};
+
+/// How long the browser has to come back.
+const RETURN_TIME: Duration = Duration::from_mins(1);
+const NAME: Shape = Shape { longest: 200, lines: false };
+
+/// Lets one browser come back from one hand-off, once.
+#[derive(Serialize, Deserialize)]
+struct Ticket {
+    handoff: String,
+    source: String,
+    elicitation: ElicitationId,
+    subject: Subject,
+    name: String,
+    #[serde(with = "hex")]
+    browser: [u8; 32],
+}
+
+impl Visit for Ticket {
+    const KIND: &'static str = "ticket";
+}
+
+/// Where the MCP server sends the browser now.
+#[derive(Debug)]
+pub struct WayBack {
+    /// The URL, for one use.
+    pub url: String,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+impl Gate {
+    /// The MCP server says who is at the browser of a hand-off, and what to call them.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for one that is unknown, another client's, over, or was used; [`Error::Invalid`] at `subject…` or
+    /// `name`; [`Error::Unavailable`].
+    pub async fn accept_handoff(
+        &self,
+        client: &Client,
+        handoff: &str,
+        subject: Subject,
+        name: Option<&str>,
+    ) -> Result<WayBack, Error> {
+        let departure = self.recall::<Departure>(handoff).await?.ok_or(Error::NotFound)?;
+        let (elicitation, owner) = self.linked(departure.elicitation).await?;
+        let refused = if owner.id != client.id {
+            Some("handoff_client")
+        } else if departure.over {
+            Some("handoff_used")
+        } else if departure.source != client.source || !matches!(client.identity.way(), Way::Handoff(_)) {
+            Some("handoff_source")
+        } else {
+            None
+        };
+        if let Some(reason) = refused {
+            self.note_refusal(&elicitation, Actor::Client(client.id.clone()), reason).await?;
+            return Err(Error::NotFound);
+        }
+        let subject = client.subject(Some(subject))?;
+        let name = match name {
+            Some(name) => plain("name", name, NAME)?,
+            None => subject.id.clone(),
+        };
+        let taken = self.end_departure(handoff).await?.ok_or(Error::NotFound)?;
+        let ticket = Ticket {
+            handoff: handoff.to_owned(),
+            source: taken.source,
+            elicitation: taken.elicitation,
+            subject,
+            name,
+            browser: taken.browser,
+        };
+        let secret = self.fresh_name();
+        self.remember(&secret, &ticket, RETURN_TIME).await?;
+        let url = format!("{}/handoff/{handoff}/return?ticket={secret}", self.public_url);
+        Ok(WayBack { url, expires_at: self.now() + RETURN_TIME })
+    }
+
+    /// The browser is back from a hand-off. `None` for one that nobody began.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn finish_handoff(
+        &self,
+        handoff: &str,
+        ticket: &str,
+        browser: &Browser<'_>,
+    ) -> Result<Option<Back>, Error> {
+        let Some(departure) = self.recall::<Departure>(handoff).await? else {
+            self.note_stray(Reason::SignInUnknown).await?;
+            return Ok(None);
+        };
+        let (elicitation, client) = match self.linked(departure.elicitation).await {
+            Err(Error::NotFound) => return Ok(None),
+            other => other?,
+        };
+        // Another browser must not use the ticket up.
+        let session = if !departure.began_in(browser) {
+            Err(Reason::OtherBrowser)
+        } else {
+            let ticket = self.take::<Ticket>(ticket).await?;
+            let ours = |ticket: &Ticket| {
+                ticket.handoff == handoff
+                    && ticket.browser == departure.browser
+                    && ticket.source == client.source
+                    && client.identity.vouches_for(&ticket.subject.issuer)
+            };
+            ticket.filter(ours).ok_or(Reason::Ticket)
+        };
+        let session = match session {
+            Ok(Ticket { source, subject, name, .. }) => {
+                let name = self.begin_session(&source, (subject, name), browser).await?;
+                Ok((source, name))
+            }
+            Err(reason) => {
+                self.note_refusal(&elicitation, Actor::Visitor, reason.code()).await?;
+                Err(SignInError::Refused(reason))
+            }
+        };
+        Ok(Some(Back { elicitation: departure.elicitation, session }))
+    }
+}
