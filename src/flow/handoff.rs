@@ -108,19 +108,18 @@ impl Gate {
             other => other?,
         };
         // Another browser must not use the ticket up.
-        let session = if !departure.began_in(browser) {
-            Err(Reason::OtherBrowser)
-        } else {
-            let ticket = self.take::<Ticket>(ticket).await?;
+        let ticket = if departure.began_in(browser) {
             let ours = |ticket: &Ticket| {
                 ticket.handoff == handoff
                     && ticket.browser == departure.browser
                     && ticket.source == client.source
                     && client.identity.vouches_for(&ticket.subject.issuer)
             };
-            ticket.filter(ours).ok_or(Reason::Ticket)
+            self.take::<Ticket>(ticket).await?.filter(ours).ok_or(Reason::Ticket)
+        } else {
+            Err(Reason::OtherBrowser)
         };
-        let session = match session {
+        let session = match ticket {
             Ok(Ticket { source, subject, name, .. }) => {
                 let name = self.begin_session(&source, (subject, name), browser).await?;
                 Ok((source, name))

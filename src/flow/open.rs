@@ -89,15 +89,15 @@ impl Gate {
     /// [`Error::NotFound`]; [`Error::Unavailable`] also if the identity source cannot work now.
     pub async fn arrive(&self, id: ElicitationId, browser: &Browser<'_>) -> Result<Arrival, Error> {
         let (elicitation, client) = self.linked(id).await?;
-        let signs_in = matches!(client.identity.way(), Way::SignIn(_) | Way::Handoff(_));
-        let sign_in = |session| signs_in.then(|| self.proof(id, session));
+        let from_here = matches!(client.identity.way(), Way::SignIn(_) | Way::Handoff(_));
+        let offer = |session| from_here.then(|| self.proof(id, session));
         let person = match self.identify(&client, &elicitation, browser).await? {
             Identified::Person(person) => person,
             Identified::Nobody(nobody) => {
                 if let Nobody::Refused(reason) = nobody {
                     self.note_refusal(&elicitation, Actor::Visitor, reason.code()).await?;
                 }
-                return Ok(Arrival::Nobody { client, sign_in: sign_in(None) });
+                return Ok(Arrival::Nobody { client, sign_in: offer(None) });
             }
             Identified::Unavailable => {
                 return Err(Error::Unavailable("an identity source cannot verify anybody now".to_owned()));
@@ -107,7 +107,7 @@ impl Gate {
             Ok(elicitation) => Ok(Arrival::Guest(Box::new(Guest { client, person, elicitation }))),
             Err(refusal) => {
                 self.note_refusal(&elicitation, Actor::Visitor, refusal.code()).await?;
-                let sign_in = sign_in(Some(person.session));
+                let sign_in = offer(Some(person.session));
                 Ok(Arrival::WrongPerson { client, name: person.name, sign_in })
             }
         }

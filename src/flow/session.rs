@@ -79,7 +79,9 @@ impl Gate {
 
     /// Ends the session that this browser has at a source, if there is one.
     pub(super) async fn end_session(&self, source: &str, browser: &Browser<'_>) -> Result<(), Error> {
-        if let Some(name) = (browser.cookie)(&session_cookie(source)) {
+        let Some(name) = (browser.cookie)(&session_cookie(source)) else { return Ok(()) };
+        let session = self.recall::<Session>(&name).await?;
+        if session.is_some_and(|session| session.source == source) {
             self.take::<Session>(&name).await?;
         }
         Ok(())

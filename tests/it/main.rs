@@ -24,6 +24,7 @@ mod demo;
 mod domain;
 mod elicitations;
 mod faults;
+mod handoff;
 mod links;
 mod openapi;
 mod pages;

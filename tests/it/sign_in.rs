@@ -42,21 +42,21 @@ impl Gate {
         asked(&visitor.leave(link, &page).await)
     }
 
-    /// Where the issuer sends the browser.
-    fn back(&self, asked: &BTreeMap<String, String>, more: &[(&str, &str)]) -> String {
-        let mut url = Url::parse(&asked["redirect_uri"]).unwrap();
-        url.query_pairs_mut().append_pair("state", &asked["state"]).extend_pairs(more);
-        url.into()
-    }
-
     /// Signs a person in, by a link, to the end.
     async fn sign_in(&self, visitor: &Visitor, link: &str, person: &str) -> Page {
         let asked = self.begin(visitor, link).await;
         self.provider.give_claims(&self.provider.claims(person, &asked["nonce"]));
-        let page = visitor.get(&self.back(&asked, &[("code", "good")])).await;
+        let page = visitor.get(&returns(&asked, &[("code", "good")])).await;
         assert_eq!((page.status.as_u16(), page.location()), (303, Url::parse(link).unwrap().path()));
         visitor.get(link).await
     }
+}
+
+/// Where the issuer sends the browser.
+fn returns(asked: &BTreeMap<String, String>, more: &[(&str, &str)]) -> String {
+    let mut url = Url::parse(&asked["redirect_uri"]).unwrap();
+    url.query_pairs_mut().append_pair("state", &asked["state"]).extend_pairs(more);
+    url.into()
 }
 
 fn asked(url: &Url) -> BTreeMap<String, String> {
@@ -91,7 +91,7 @@ async fn r03_r09_r10_r32_a_person_signs_in_and_is_named() {
     assert_eq!(session(&ada), None);
 
     gate.provider.give_claims(&gate.provider.claims("ada", &asked["nonce"]));
-    let back = ada.get(&gate.back(&asked, &[("code", "good")])).await;
+    let back = ada.get(&returns(&asked, &[("code", "good")])).await;
     assert_eq!((back.status.as_u16(), back.location()), (303, format!("/e/{}", issued.id).as_str()));
     let [cookie] = &back.cookies()[..] else { panic!("{:?}", back.cookies()) };
     let (pair, attributes) = cookie.split_once("; ").unwrap();
@@ -172,7 +172,7 @@ async fn r09_a_sign_in_comes_back_once_and_to_its_own_browser() {
     let (ada, mallory) = (gate.server.visitor(), gate.server.visitor());
     let asked = gate.begin(&ada, &issued.url).await;
     gate.provider.give_claims(&gate.provider.claims("ada", &asked["nonce"]));
-    let back = gate.back(&asked, &[("code", "good")]);
+    let back = returns(&asked, &[("code", "good")]);
     // Somebody who has begun one of their own, and somebody who has not.
     gate.begin(&mallory, &issued.url).await;
     for stranger in [&mallory, &gate.server.visitor()] {
@@ -224,7 +224,7 @@ async fn r09_r10_the_session_is_new_with_each_sign_in_and_not_you_ends_it() {
     ada.plant("__Host-sidegate-session-staff", &first);
     assert_eq!(ada.get(&issued.url).await.status, 401, "it is over at the service, too");
     gate.provider.give_claims(&gate.provider.claims("ada", &asked["nonce"]));
-    ada.get(&gate.back(&asked, &[("code", "good")])).await;
+    ada.get(&returns(&asked, &[("code", "good")])).await;
     let second = session(&ada).unwrap();
     assert_ne!(first, second);
     let shown = ada.get(&issued.url).await;
@@ -254,7 +254,7 @@ async fn several_tabs_each_with_its_own_link_sign_in() {
     assert_ne!(first["state"], second["state"]);
     for (asked, issued) in [(&second, &other), (&first, &one)] {
         gate.provider.give_claims(&gate.provider.claims("ada", &asked["nonce"]));
-        let back = ada.get(&gate.back(asked, &[("code", "good")])).await;
+        let back = ada.get(&returns(asked, &[("code", "good")])).await;
         assert_eq!((back.status.as_u16(), back.location()), (303, format!("/e/{}", issued.id).as_str()));
     }
     ada.complete(&one.url, "wk-1").await;
@@ -283,7 +283,7 @@ async fn r19_an_id_token_that_says_something_else_signs_nobody_in(#[case] over: 
         claims[name] = value.clone();
     }
     gate.provider.give_claims(&claims);
-    let url = gate.back(&asked, &[("code", "good")]);
+    let url = returns(&asked, &[("code", "good")]);
     is_refused(&gate, &ada, &issued, &url, reason).await;
 }
 
@@ -322,7 +322,7 @@ async fn r19_an_id_token_that_nobody_signed_right_signs_nobody_in(
     let token = signer.sign(&header, &claims);
     let unsigned = token.rsplit_once('.').unwrap().0.to_owned() + ".";
     gate.provider.give(if header["alg"] == "none" { &unsigned } else { &token });
-    let url = gate.back(&asked, &[("code", "good")]);
+    let url = returns(&asked, &[("code", "good")]);
     is_refused(&gate, &ada, &issued, &url, reason).await;
 }
 
@@ -341,7 +341,7 @@ async fn r13_r18_an_answer_without_a_code_or_of_another_issuer_signs_nobody_in(
     let issued = gate.issue("ada").await;
     let ada = gate.server.visitor();
     let asked = gate.begin(&ada, &issued.url).await;
-    is_refused(&gate, &ada, &issued, &gate.back(&asked, answer), reason).await;
+    is_refused(&gate, &ada, &issued, &returns(&asked, answer), reason).await;
     assert_eq!(gate.provider.asked(TOKEN), [""; 0]);
 }
 
@@ -355,11 +355,11 @@ async fn r13_an_issuer_that_says_that_it_names_itself_must() {
     let ada = gate.server.visitor();
     let asked = gate.begin(&ada, &issued.url).await;
     gate.provider.give_claims(&gate.provider.claims("ada", &asked["nonce"]));
-    is_refused(&gate, &ada, &issued, &gate.back(&asked, &[("code", "good")]), "sign_in_issuer").await;
+    is_refused(&gate, &ada, &issued, &returns(&asked, &[("code", "good")]), "sign_in_issuer").await;
     let asked = gate.begin(&ada, &issued.url).await;
     gate.provider.give_claims(&gate.provider.claims("ada", &asked["nonce"]));
     let named = [("code", "good"), ("iss", gate.provider.url())];
-    ada.get(&gate.back(&asked, &named)).await;
+    ada.get(&returns(&asked, &named)).await;
     assert_eq!(ada.get(&issued.url).await.status, 200);
 }
 
@@ -383,12 +383,12 @@ async fn r40_an_endpoint_that_does_not_work_is_told_and_may_be_tried_again(
     let asked = gate.begin(&ada, &issued.url).await;
     gate.provider.give_claims(&gate.provider.claims("ada", &asked["nonce"]));
     gate.provider.answer(path, answer);
-    is_refused(&gate, &ada, &issued, &gate.back(&asked, &[("code", "good")]), reason).await;
+    is_refused(&gate, &ada, &issued, &returns(&asked, &[("code", "good")]), reason).await;
     gate.provider.answer(KEYS, Answer::With(200, gate.provider.signer.key_set()));
     let again = super::harness::eventually("it works again", async || {
         let asked = gate.begin(&ada, &issued.url).await;
         gate.provider.give_claims(&gate.provider.claims("ada", &asked["nonce"]));
-        ada.get(&gate.back(&asked, &[("code", "good")])).await;
+        ada.get(&returns(&asked, &[("code", "good")])).await;
         session(&ada)
     });
     again.await;
@@ -487,12 +487,12 @@ async fn settings_are_asked_for_and_checked() {
         let mut claims = good(&asked["nonce"]);
         claims[name] = value;
         gate.provider.give_claims(&claims);
-        ada.get(&gate.back(&asked, &[("code", "good")])).await;
+        ada.get(&returns(&asked, &[("code", "good")])).await;
         assert_eq!((session(&ada), gate.server.refusals().await.pop().unwrap().as_str()), (None, reason));
     }
     let asked = gate.begin(&ada, &issued.url).await;
     gate.provider.give_claims(&good(&asked["nonce"]));
-    ada.get(&gate.back(&asked, &[("code", "good")])).await;
+    ada.get(&returns(&asked, &[("code", "good")])).await;
     let page = ada.get(&issued.url).await;
     assert_eq!(page.status, 200, "{}", page.text());
     let sent = gate.provider.asked(TOKEN).pop().unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use url::Url;
 
@@ -83,7 +83,7 @@ impl Oidc {
             ("redirect_uri", &ties.redirect_uri),
             ("code_verifier", &ties.verifier),
         ];
-        let secret = self.settings.client_secret.as_ref().map(|secret| secret.expose_secret());
+        let secret = self.settings.client_secret.as_ref().map(ExposeSecret::expose_secret);
         let methods = issuer.metadata.token_endpoint_auth_methods_supported.as_deref();
         // The default where none is named (Discovery §3, RFC 8414 §2).
         let takes_basic =
@@ -94,12 +94,11 @@ impl Oidc {
             form.extend(secret.map(|secret| ("client_secret", secret)));
         }
         let answer = self.upstream.post_form(&issuer.metadata.token_endpoint, &form, basic).await;
-        let tokens: Tokens = answer.map_err(|error| match error {
-            UpstreamError::Status(_, 400..=407 | 409..=428) => {
+        let tokens: Tokens = answer.map_err(|error| {
+            if matches!(error, UpstreamError::Status(_, 400..=407 | 409..=428)) {
                 tracing::warn!(%error, "an issuer did not accept an authorization code");
                 SignInError::Refused(Reason::Code)
-            }
-            _ => {
+            } else {
                 tracing::warn!(%error, "an issuer's token endpoint does not work");
                 SignInError::Unavailable(Reason::TokenUnavailable)
             }

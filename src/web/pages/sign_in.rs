@@ -42,11 +42,11 @@ pub async fn begin(desk: Desk, payload: web::Payload) -> HttpResponse {
         Ok(Begun::Failed(error)) => Pages::see_other(format!("{page}/sign-in/{}", word(error))),
         Ok(Begun::Leaves { departure, browser, signed_out }) => {
             let mut response = Pages::see_other(format!("{page}/leave/{departure}"));
-            set(&mut response, cookie(BROWSER_COOKIE, browser));
+            set(&mut response, &cookie(BROWSER_COOKIE, browser));
             if let Some(source) = signed_out {
                 let mut gone = cookie(session_cookie(&source), "");
                 gone.make_removal();
-                set(&mut response, gone);
+                set(&mut response, &gone);
             }
             response
         }
@@ -120,7 +120,7 @@ fn came_back(pages: &Pages, back: Result<Option<Back>, Error>) -> HttpResponse {
     match back {
         Ok(Some(Back { elicitation, session: Ok((source, name)) })) => {
             let mut response = Pages::see_other(pages.path(elicitation));
-            set(&mut response, cookie(session_cookie(&source), name));
+            set(&mut response, &cookie(session_cookie(&source), name));
             response
         }
         // Another browser is not told which link it was.
@@ -147,8 +147,8 @@ fn cookie<'a>(name: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) -> 
     Cookie::build(name, value).path("/").secure(true).http_only(true).same_site(SameSite::Lax).finish()
 }
 
-fn set(response: &mut HttpResponse, cookie: Cookie<'_>) {
-    if let Err(error) = response.add_cookie(&cookie) {
+fn set(response: &mut HttpResponse, cookie: &Cookie<'_>) {
+    if let Err(error) = response.add_cookie(cookie) {
         tracing::error!(%error, "a cookie could not be set");
     }
 }

@@ -83,7 +83,7 @@ impl Setup {
         {
             let _ = write!(
                 sections,
-                "[[clients]]\nid = \"{id}\"\nname = \"{name}\"\nhost = \"{id}.example\"\nidentity = \"staff\"\n\
+                "[[clients]]\nid = \"{id}\"\nidentity = \"staff\"\nname = \"{name}\"\nhost = \"{id}.example\"\n\
                  kinds = [\"secret\"]\napi_key_digests = [\"{digest}\"]\n"
             );
         }
@@ -104,6 +104,14 @@ impl Setup {
     pub(crate) fn and(mut self, sections: &str) -> Self {
         let config = self.config.as_mut().expect("a local service has no configuration file");
         config.sections.push_str(sections);
+        self
+    }
+
+    /// With other lines in the place of some of the configuration.
+    pub(crate) fn replacing(mut self, lines: &str, others: &str) -> Self {
+        let config = self.config.as_mut().expect("a local service has no configuration file");
+        assert!(config.sections.contains(lines), "{}", config.sections);
+        config.sections = config.sections.replacen(lines, others, 1);
         self
     }
 
