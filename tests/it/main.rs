@@ -36,5 +36,6 @@ mod secrecy;
 mod service;
 mod shared;
 mod sign_in;
+mod sign_in_browser;
 mod store;
 mod vault;

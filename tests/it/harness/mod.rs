@@ -6,6 +6,7 @@ pub(crate) mod fleet;
 pub(crate) mod handler;
 pub(crate) mod history;
 pub(crate) mod issuer;
+pub(crate) mod oidc;
 pub(crate) mod person;
 pub(crate) mod provider;
 pub(crate) mod proxy;
