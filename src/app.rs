@@ -14,8 +14,8 @@ use url::Url;
 
 use crate::config::{Config, ConfigError, IdentitySettings, SharedStore, StoreSettings};
 use crate::domain::{Clock, Random};
-use crate::flow::issue::LONGEST_LIFETIME;
-use crate::flow::keys::{KeyWatch, KeysError};
+use crate::flow::issue::longest_kept;
+use crate::flow::keys::{KeyWatch, KeysError, Missing};
 use crate::flow::{Client, Clients, Gate};
 use crate::identity::{
     IdentitySource, confirm::Confirm, handoff::Handoff, loopback::Loopback, oidc::Oidc, proxy::Proxy,
@@ -62,8 +62,8 @@ pub enum StartError {
     #[error("`store.url`: {0}")]
     Shared(crate::redis_client::Error),
     /// The shared store is there and does not do what is needed.
-    #[error("`store.url`: {0}; docs/SCALING.md says what its user needs")]
-    Permission(store::Unavailable),
+    #[error("`store.url`: {0}; if something is not permitted, docs/SCALING.md says what the user needs")]
+    Store(store::Unavailable),
     /// The HTTP client.
     #[error(transparent)]
     Upstream(#[from] crate::upstream::UpstreamError),
@@ -218,8 +218,8 @@ async fn keep_sweeping(gate: web::Data<Gate>, shutdown: CancellationToken) {
 async fn sweep(gate: &Gate, shutdown: &CancellationToken) {
     while !shutdown.is_cancelled() {
         match gate.tend().await {
-            Ok(count) if Gate::swept_full(count) => {}
-            Ok(_) => tokio::time::sleep(SWEEP_EVERY).await,
+            Ok(true) => {}
+            Ok(false) => tokio::time::sleep(SWEEP_EVERY).await,
             Err(error) => {
                 tracing::error!(%error, "what is due could not be done; it will be tried again");
                 tokio::time::sleep(2 * SWEEP_EVERY).await;
@@ -248,9 +248,8 @@ async fn backends(
 }
 
 fn shared_store(config: &Config, settings: &SharedStore, random: &Arc<dyn Random>) -> store::redis::Redis {
-    let spans = &config.spans;
-    let longest = spans.longest_life.max(LONGEST_LIFETIME) + spans.claim_by + spans.retention;
-    let kept = store::redis::Kept { records: 2 * longest, trail: settings.trail_retention };
+    let kept =
+        store::redis::Kept { records: 2 * longest_kept(&config.spans), trail: settings.trail_retention };
     store::redis::Redis::start(&settings.server, &settings.prefix, kept, Arc::clone(random))
 }
 
@@ -271,10 +270,10 @@ pub async fn open_to_read(config: &Config) -> Result<Arc<dyn Store>, StartError>
 }
 
 /// Connects to the store that instances share, does there once what a service does, and hears of it. Returns what the
-/// server does with what it is given.
+/// server does with what it is given. Changes nothing that other instances see.
 ///
 /// # Errors
-/// [`StartError::Shared`].
+/// [`StartError`], also if the key ring lacks a key that other instances use.
 pub async fn try_store(config: &Config, settings: &SharedStore) -> Result<redis_client::Report, StartError> {
     let random: Arc<dyn Random> = Arc::new(SystemRandom);
     let store = shared_store(config, settings, &random);
@@ -282,7 +281,14 @@ pub async fn try_store(config: &Config, settings: &SharedStore) -> Result<redis_
     let channel = store::redis::channel(&settings.prefix);
     let (pushes, _heard) = tokio::sync::mpsc::unbounded_channel();
     Listener::connect(&settings.server, 0, &channel, pushes).await.map_err(StartError::Shared)?;
-    store.ping().await.map_err(StartError::Permission)?;
+    store.ping().await.map_err(StartError::Store)?;
+    if config.key_file.exists() {
+        let ring = load_key_file(&config.key_file, random)?;
+        let noted = store.sealing_keys(SystemClock.now()).await.map_err(StartError::Store)?;
+        if let Some(missing) = Missing::among(noted, &ring, &config.lost_keys) {
+            return Err(missing.into());
+        }
+    }
     Ok(report)
 }
 

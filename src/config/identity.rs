@@ -40,10 +40,10 @@ const fn keys(source: Source) -> (&'static str, &'static [&'static str], &'stati
 }
 
 pub(super) fn checked(name: &str, section: Identity) -> Result<IdentitySettings, ConfigError> {
-    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+    let good = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     if name.is_empty() || name.len() > 32 || !name.chars().all(good) {
         return Err(ConfigError::new(format!(
-            "the name of `[identity.{name}]` must be 1 to 32 lower-case letters, digits, `-` or `_`"
+            "the name of `[identity.{name}]` must be 1 to 32 letters, digits, `-` or `_`"
         )));
     }
     let (word, needed, more) = keys(section.source);

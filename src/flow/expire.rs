@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join;
 use futures_util::{StreamExt as _, stream};
 
 use super::keys::KeysError;
@@ -16,11 +17,13 @@ use crate::store::{Commit, Expect, Stored, Write};
 
 /// How many due records are taken at once.
 const BATCH: usize = 512;
+/// How long one turn lasts: shorter than a store's lease.
+const TURN: Duration = Duration::from_secs(2);
 /// How long a record that cannot be opened is left alone.
 const POSTPONED: Duration = Duration::from_hours(1);
 
 impl Gate {
-    /// Does what is due. Returns how many records were due: [`Gate::sweep`] again at once if there were many.
+    /// Does what is due. Returns how many records were due, up to a number that is done at once.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -35,25 +38,41 @@ impl Gate {
         Ok(count)
     }
 
-    /// What is to be done about once a second: the store's own housekeeping, and what is due if it is for this instance
-    /// to do. Returns how many records were due.
+    /// What is to be done about once a second: the store's own housekeeping, and, if it is for this instance to do, what
+    /// is due, for a few seconds at most. Returns whether some may be left, so that it is to be done again at once.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn tend(&self) -> Result<usize, Error> {
+    pub async fn tend(&self) -> Result<bool, Error> {
         match self.look_at_keys().await {
             Ok(()) => {}
-            // Who cannot open what others sealed leaves the sweeping to them.
-            Err(KeysError::Missing(_)) => return Ok(0),
-            Err(KeysError::Unavailable(error)) => return Err(error.into()),
+            // Who cannot open what others sealed leaves the sweeping to them. The trail needs no key.
+            Err(KeysError::Missing(_)) => {
+                self.store.chain(TURN).await?;
+                return Ok(false);
+            }
+            Err(KeysError::Unavailable(error)) => self.keys.fits().map_err(|_| error)?,
         }
-        if self.store.tend().await? { self.sweep().await } else { Ok(0) }
+        if !self.store.tend().await? {
+            return Ok(false);
+        }
+        // Neither keeps the other from its turn, however much there is to do.
+        let (chained, left) = join(self.store.chain(TURN), self.sweep_for(TURN)).await;
+        if let Err(error) = chained {
+            tracing::error!(%error, "audit events wait on their way to the trail; it will be tried again");
+        }
+        left
     }
 
-    /// Whether a sweep that found `count` may have left some for another.
-    #[must_use]
-    pub const fn swept_full(count: usize) -> bool {
-        count == BATCH
+    /// Sweeps until nothing is due or the time is up; whether something may be left.
+    async fn sweep_for(&self, at_most: Duration) -> Result<bool, Error> {
+        let end = self.now() + at_most;
+        while self.sweep().await? == BATCH {
+            if self.now() >= end {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Puts the expiry of one elicitation on record, if it is so.
@@ -98,13 +117,13 @@ impl Gate {
 /// Retention is over: nothing remains.
 fn erase(stored: &Stored, record: &Record, events: Vec<Vec<u8>>) -> Commit {
     let filing = &record.filing;
-    let release = [Some(filing.binding), filing.idempotency.map(|key| key.slot), filing.attempt];
+    let release = filing.bindings().chain(filing.idempotencies()).chain(filing.attempt);
     let was_live = record.elicitation.state().name().is_live();
     Commit {
         id: stored.id,
         expect: Expect::Version(stored.version),
         write: Write::Erase {
-            release: release.into_iter().flatten().collect(),
+            release: release.collect(),
             leave: if was_live { filing.quotas.to_vec() } else { Vec::new() },
         },
         events,

@@ -6,10 +6,10 @@ use super::record::{Filing, Idempotency, Record};
 use super::{Client, Error, Gate};
 use crate::domain::text::{Shape, plain};
 use crate::domain::{
-    Actor, Binding, Elicitation, ElicitationId, Invalid, Operation, Request, Subject, Terms,
+    Actor, Binding, Elicitation, ElicitationId, Invalid, Operation, Request, Spans, Subject, Terms,
 };
 use crate::store::{Commit, Committed, Expect, Outcome, Quota, Slot, Write};
-use crate::vault::{Lookup, RequestState};
+use crate::vault::{Lookup, OpenError, RequestState};
 
 /// What a client asks for.
 #[derive(Debug, Clone)]
@@ -30,6 +30,11 @@ pub struct Ask {
 const LIFETIMES: std::ops::RangeInclusive<u64> = 10..=86_400;
 /// The longest time that a caller may ask for.
 pub const LONGEST_LIFETIME: Duration = Duration::from_secs(*LIFETIMES.end());
+/// How long anything of an elicitation may be kept, at the longest, counted from its issue.
+#[must_use]
+pub fn longest_kept(spans: &Spans) -> Duration {
+    spans.longest_life.max(LONGEST_LIFETIME) + spans.claim_by + spans.claim_window.max(spans.retention)
+}
 const DEFAULT_LIFETIME: u64 = 600;
 const MESSAGE: Shape = Shape { longest: 1000, lines: true };
 
@@ -135,6 +140,8 @@ impl Gate {
         idempotency: Option<&IdempotencyKey>,
         sole: bool,
     ) -> Result<Insertion, Error> {
+        // What one instance seals all must be able to open.
+        self.keys.fits()?;
         if let Ok(insertion) = self.try_insert(binding, ask, idempotency, sole).await? {
             return Ok(insertion);
         }
@@ -169,17 +176,24 @@ impl Gate {
 
         let client_quota = self.ring.tag(Lookup::ClientQuota(&binding.client));
         let subject_quota = self.ring.tag(Lookup::SubjectQuota(&binding.client, &binding.subject));
+        let mut bindings = self.ring.tags(Lookup::Binding(binding));
+        let key = idempotency.map(|key| key.key.as_str());
+        let mut idempotencies =
+            key.into_iter().flat_map(|key| self.ring.tags(Lookup::Idempotency(&binding.client, key)));
         let filing = Filing {
-            binding: self.ring.tag(Lookup::Binding(binding)),
-            idempotency: idempotency.map(|key| Idempotency {
-                slot: self.ring.tag(Lookup::Idempotency(&binding.client, &key.key)),
-                fingerprint: key.fingerprint,
-            }),
+            binding: bindings.next().ok_or(OpenError::Broken)?,
+            older_bindings: bindings.collect(),
+            idempotency: idempotencies
+                .next()
+                .zip(idempotency)
+                .map(|(slot, key)| Idempotency { slot, fingerprint: key.fingerprint }),
+            older_idempotencies: idempotencies.collect(),
             attempt: None,
             quotas: [client_quota, subject_quota],
         };
-        let mut take = vec![Slot { tag: filing.binding, required: sole }];
-        take.extend(filing.idempotency.map(|key| Slot { tag: key.slot, required: true }));
+        let bindings = filing.bindings().map(|tag| Slot { tag, required: sole });
+        let idempotencies = filing.idempotencies().map(|tag| Slot { tag, required: true });
+        let take = bindings.chain(idempotencies).collect();
         let join = vec![
             Quota { tag: client_quota, limit: self.quotas.per_client },
             Quota { tag: subject_quota, limit: self.quotas.per_subject },

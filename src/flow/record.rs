@@ -23,12 +23,30 @@ pub(super) struct Record {
 pub(super) struct Filing {
     /// Leads to it while it is live or completed.
     pub binding: Tag,
+    /// The same under the other keys of the ring, so that instances between which a key is replaced find one another's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub older_bindings: Vec<Tag>,
     /// Leads to it as long as it is kept.
     pub idempotency: Option<Idempotency>,
+    /// The same under the other keys.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub older_idempotencies: Vec<Tag>,
     /// Leads to it while its claim may be repeated.
     pub attempt: Option<Tag>,
     /// Counts it while it is live.
     pub quotas: [Tag; 2],
+}
+
+impl Filing {
+    /// What leads to it while it is live or completed.
+    pub(super) fn bindings(&self) -> impl Iterator<Item = Tag> + '_ {
+        std::iter::once(self.binding).chain(self.older_bindings.iter().copied())
+    }
+
+    /// What leads to it as long as it is kept.
+    pub(super) fn idempotencies(&self) -> impl Iterator<Item = Tag> + '_ {
+        self.idempotency.iter().map(|key| key.slot).chain(self.older_idempotencies.iter().copied())
+    }
 }
 
 /// The caller's key for an issue, and what was issued with it.

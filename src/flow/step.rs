@@ -113,7 +113,7 @@ impl Gate {
 
         let mut release = Vec::new();
         if state.is_terminal() {
-            release.push(filing.binding);
+            release.extend(filing.bindings());
         }
         let outcome = match outcome {
             Some(outcome) => {

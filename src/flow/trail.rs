@@ -32,7 +32,7 @@ pub enum TrailError {
     Unavailable(#[from] crate::store::Unavailable),
 }
 
-/// Reads the whole trail in order, from the oldest entry that is kept to the last, checks the chain, and hands each event
+/// Reads the whole trail in order, from the oldest entry that is kept to the last one now, checks the chain, and hands each event
 /// with its number to `each`: `None` if it was sealed under a key that has left the ring since. Returns from where to
 /// where it went.
 ///
@@ -46,12 +46,13 @@ pub async fn read_trail(
     let Extent { start, end } = store.trail().await?;
     let mut last = start;
     loop {
-        let page = store.entries(last.number, PAGE).await?;
-        if page.is_empty() && last.number < end.number {
-            return Err(TrailError::Missing(last.number + 1, end.number));
+        let left = end.number.saturating_sub(last.number);
+        if left == 0 {
+            return Ok(Extent { start, end });
         }
+        let page = store.entries(last.number, usize::try_from(left).unwrap_or(PAGE).min(PAGE)).await?;
         if page.is_empty() {
-            return Ok(Extent { start, end: last });
+            return Err(TrailError::Missing(last.number + 1, end.number));
         }
         for entry in page {
             let (number, link) = (last.number + 1, entry.link());

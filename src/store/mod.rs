@@ -9,6 +9,7 @@ pub mod redis;
 pub mod sqlite;
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -259,7 +260,8 @@ pub trait Store: Send + Sync {
     /// [`Unavailable`].
     async fn scan(&self, after: Option<ElicitationId>, limit: usize) -> Result<Vec<Stored>, Unavailable>;
 
-    /// Entries of the audit trail with numbers greater than `after`, in order, at most `limit`.
+    /// Entries of the audit trail with numbers greater than `after`, in order, at most `limit`; those up to the end that
+    /// [`Store::trail`] told are there.
     ///
     /// # Errors
     /// [`Unavailable`].
@@ -271,19 +273,29 @@ pub trait Store: Send + Sync {
     /// [`Unavailable`].
     async fn trail(&self) -> Result<Extent, Unavailable>;
 
-    /// Notes that whatever is sealed until now under the key of this name may have to be opened until `until`, and
-    /// returns the names of all keys that were noted so and whose time is not over at `now`. A store that is not shared
-    /// notes nothing: nobody else seals.
+    /// Notes that something may have to be opened until `until` that is sealed under the key of this name; unless a key
+    /// was noted so whose time is not over at `now` and which is not among `known`: then nothing is noted, and that one's
+    /// name is returned. A store that is not shared notes nothing: nobody else seals.
     ///
     /// # Errors
     /// [`Unavailable`].
-    async fn seals_under(
+    async fn agree_on_key(
         &self,
-        _key: &str,
+        _sealing: &str,
+        _known: &[String],
         _now: Timestamp,
         _until: Timestamp,
-    ) -> Result<Vec<String>, Unavailable> {
-        Ok(Vec::new())
+    ) -> Result<Option<String>, Unavailable> {
+        Ok(None)
+    }
+
+    /// Goes on putting events onto the trail that were committed but are not there yet, until none is left or the time is
+    /// up. For the instance that sweeps.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    async fn chain(&self, _for_at_most: Duration) -> Result<(), Unavailable> {
+        Ok(())
     }
 
     /// Does what the store has to do for itself from time to time; to be called about once a second. Returns whether this

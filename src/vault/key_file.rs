@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -137,9 +137,16 @@ pub fn prepare_key(path: &Path, random: &dyn Random, now: Timestamp) -> Result<S
     Ok(id)
 }
 
+/// The file keeps its owner: the service must still be able to read it when somebody else has rotated.
 fn replace(path: &Path, file: &KeyFile) -> Result<(), KeyFileError> {
-    let written = write_beside(path, file)?.persist(path);
-    written.map(drop).map_err(|error| KeyFileError::Io(path.to_owned(), error.error))
+    let io = |error| KeyFileError::Io(path.to_owned(), error);
+    let before = fs::metadata(path).map_err(io)?;
+    let written = write_beside(path, file)?;
+    let after = written.as_file().metadata().map_err(io)?;
+    if (before.uid(), before.gid()) != (after.uid(), after.gid()) {
+        fchown(written.as_file(), Some(before.uid()), Some(before.gid())).map_err(io)?;
+    }
+    written.persist(path).map(drop).map_err(|error| io(error.error))
 }
 
 fn read(path: &Path) -> Result<KeyFile, KeyFileError> {

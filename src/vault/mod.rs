@@ -149,6 +149,12 @@ impl RingKey {
         Ok(Self { id, sealing: derive(b"sealing")?, tags: derive(b"tags")?, pages: derive(b"pages")? })
     }
 
+    /// Its id and a fingerprint of it, joined by a colon.
+    fn name(&self) -> String {
+        let [a, b, c, d, ..] = mac(&self.tags, b"fingerprint");
+        format!("{}:{:08x}", self.id, u32::from_be_bytes([a, b, c, d]))
+    }
+
     /// A key of its own for each sealed thing, so that random nonces never run out.
     fn message_key(&self, purpose: &[u8], salt: &[u8]) -> Result<LessSafeKey, OpenError> {
         let bytes = hmac::sign(&self.sealing, &length_prefixed(&[purpose, salt]));
@@ -181,16 +187,10 @@ impl Ring {
         std::iter::once(&*self.first).chain(self.others.iter())
     }
 
-    /// The name of the key that seals.
+    /// Each key, the one that seals first, by its id and a fingerprint: keys of one id that differ are told apart.
     #[must_use]
-    pub fn sealing_key(&self) -> &str {
-        &self.first.id
-    }
-
-    /// Whether a key of this name is in the ring.
-    #[must_use]
-    pub fn has(&self, name: &str) -> bool {
-        self.keys().any(|key| key.id == name)
+    pub fn names(&self) -> Vec<String> {
+        self.keys().map(RingKey::name).collect()
     }
 
     /// Seals `plain` for `place` under the first key.

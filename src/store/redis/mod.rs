@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::{join, join_all, try_join_all};
 use redis::{Cmd, FromRedisValue, Value, cmd};
 
 use super::{Commit, Committed, Entry, Expect, Extent, Outcome, Store, Stored, Tag, Unavailable, Write};
@@ -65,6 +65,8 @@ const OUTBOX: usize = 100_000;
 /// For how long an instance sweeps without asking again.
 const LEASE: Duration = Duration::from_secs(5);
 
+/// How long whoever reads the trail, or closes, waits for what is on its way there.
+const DRAIN_FOR_READERS: Duration = Duration::from_secs(5);
 /// How much longer than it counts a visit's key lives.
 const VISIT_BROOM: Duration = Duration::from_mins(1);
 
@@ -102,6 +104,20 @@ impl Redis {
 
     fn kept(&self) -> u128 {
         self.kept.records.as_millis()
+    }
+
+    fn trail_kept(&self) -> u64 {
+        u64::try_from(self.kept.trail.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The names of the keys under which something may be sealed that is still kept.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    pub async fn sealing_keys(&self, now: Timestamp) -> Result<Vec<String>, Unavailable> {
+        let mut command = cmd("ZRANGE");
+        command.arg(self.keys.sealing_keys()).arg(format!("({}", now.millis())).arg("+inf").arg("BYSCORE");
+        self.run(&command).await
     }
 
     /// How long an event may wait for the trail: no shorter than it would be kept there.
@@ -371,23 +387,30 @@ impl Store for Redis {
     }
 
     async fn trail(&self) -> Result<Extent, Unavailable> {
-        self.drain().await?;
+        self.drain(DRAIN_FOR_READERS).await?;
         self.extent().await
     }
 
-    async fn seals_under(
-        &self,
-        key: &str,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> Result<Vec<String>, Unavailable> {
-        let call = self.scripts.keys.call().key(self.keys.sealing_keys()).arg(key);
-        self.call(&call.number(until.millis()).number(now.millis()).number(self.kept())).await
+    async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
+        self.read_entries(after, limit).await
     }
 
-    async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
-        self.drain().await?;
-        self.read_entries(after, limit).await
+    async fn chain(&self, for_at_most: Duration) -> Result<(), Unavailable> {
+        self.drain(for_at_most).await
+    }
+
+    async fn agree_on_key(
+        &self,
+        sealing: &str,
+        known: &[String],
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Option<String>, Unavailable> {
+        let call = self.scripts.keys.call().key(self.keys.sealing_keys()).arg(sealing);
+        let call = call.number(until.millis()).number(now.millis()).number(self.kept());
+        let unknown: String =
+            self.call(&call.args(known.iter().map(|name| name.clone().into_bytes()))).await?;
+        Ok(Some(unknown).filter(|name| !name.is_empty()))
     }
 
     async fn tend(&self) -> Result<bool, Unavailable> {
@@ -395,12 +418,12 @@ impl Store for Redis {
         let lease = lease.arg(self.instance.to_vec()).number(LEASE.as_millis());
         let lease = self.call::<i64>(&lease).await;
         if lease.as_ref().is_ok_and(|held| *held == 1) {
-            // Also tells every instance that it still hears what is published.
-            let heartbeat = self.run::<i64>(cmd("PUBLISH").arg(self.keys.changes()).arg("")).await;
-            let drained = self.drain().await;
-            // What is due is due all the same.
-            if let Err(error) = drained.and(heartbeat.map(drop)) {
-                tracing::error!(%error, "audit events wait on their way to the trail; it will be tried again");
+            // Tells every instance that it still hears what is published; and the trail's end outlives a quiet time.
+            let keep = cmd("PEXPIRE").arg(self.keys.trail_end()).arg(self.trail_kept()).clone();
+            let heartbeat = cmd("PUBLISH").arg(self.keys.changes()).arg("").clone();
+            let (kept, beaten) = join(self.run::<i64>(&keep), self.run::<i64>(&heartbeat)).await;
+            if let Err(error) = kept.and(beaten) {
+                tracing::warn!(%error, "the other instances were not told that they are heard");
             }
         }
         // Where the lease is out of reach every instance sweeps: they cost each other conflicts and nothing else.
@@ -422,7 +445,7 @@ impl Store for Redis {
     }
 
     async fn close(&self) {
-        if let Err(error) = self.drain().await {
+        if let Err(error) = self.drain(DRAIN_FOR_READERS).await {
             tracing::warn!(%error, "audit events were left on their way to the trail; the next instance puts them there");
         }
         // The next instance need not wait for the lease to end.

@@ -2,8 +2,11 @@
 //! before it. Any instance may chain; the trail's end says how far each outbox was drained, and changes in the same
 //! script that appends, so no event is chained twice and none is lost.
 
+use std::time::Duration;
+
 use futures_util::future::{join_all, try_join_all};
 use redis::cmd;
+use tokio::time::timeout;
 
 use super::keys::Shard;
 use super::{Redis, Unavailable, of_those_there};
@@ -18,11 +21,15 @@ const TRIES: usize = 64;
 const STAMP: usize = 22;
 /// How many chunks are asked for at once whether they are there.
 const ASKED: usize = 1000;
+/// How many seconds before its time a part may be gone.
+const GRACE: u64 = 60;
 
 /// The trail's end as it was read.
 struct End {
     number: u64,
     hash: [u8; 32],
+    /// Until when the part is kept that was written to last, in milliseconds of the server's clock.
+    until: u64,
     /// For each shard, the stamp up to which its outbox was drained.
     drained: Vec<Vec<u8>>,
 }
@@ -35,35 +42,39 @@ struct Waiting {
 }
 
 impl Redis {
-    /// Chains whatever waits in the outboxes.
-    pub(super) async fn drain(&self) -> Result<(), Unavailable> {
+    /// Chains what waits in the outboxes, until nothing does or the time is up.
+    pub(super) async fn drain(&self, for_at_most: Duration) -> Result<(), Unavailable> {
+        // It may be broken off anywhere: what a script has not done is done the next time.
+        timeout(for_at_most, self.drain_all()).await.unwrap_or(Ok(()))
+    }
+
+    async fn drain_all(&self) -> Result<(), Unavailable> {
         let mut tries = 0;
-        loop {
+        // Where other instances are always faster it is they who do it.
+        while tries < TRIES {
             let end = self.end().await?;
             let waiting = self.waiting(&end).await?;
             if waiting.is_empty() {
-                return Ok(());
+                break;
             }
             if !self.chain(&end, &waiting).await? {
                 tries += 1;
-                if tries == TRIES {
-                    return Err(Unavailable("other instances chain the trail faster".to_owned()));
-                }
             }
         }
+        Ok(())
     }
 
     async fn end(&self) -> Result<End, Unavailable> {
         let mut command = cmd("HMGET");
-        command.arg(self.keys.trail_end()).arg("number").arg("hash");
+        command.arg(self.keys.trail_end()).arg("number").arg("until").arg("hash");
         for shard in Shard::all() {
             command.arg(shard.name());
         }
         let mut fields = self.run::<Vec<Option<Vec<u8>>>>(&command).await?.into_iter();
-        let number = fields.next().flatten();
-        let number = number.and_then(|number| std::str::from_utf8(&number).ok()?.parse().ok()).unwrap_or(0);
+        let mut number = || fields.next().flatten().as_deref().and_then(decimal).unwrap_or(0);
+        let (number, until) = (number(), number());
         let hash = fields.next().flatten().and_then(|hash| hash.try_into().ok()).unwrap_or([0; 32]);
-        Ok(End { number, hash, drained: fields.map(Option::unwrap_or_default).collect() })
+        Ok(End { number, hash, until, drained: fields.map(Option::unwrap_or_default).collect() })
     }
 
     /// The next events in the order of their stamps, as many as fit into a batch and a chunk.
@@ -130,9 +141,13 @@ impl Redis {
         self.call::<i64>(&call.arg(stamp.to_vec()).number(BATCH)).await.map(drop)
     }
 
-    /// From where to where the trail goes: all parts are asked for, so that a gap between them is not taken for its start.
+    /// From where to where the trail goes. What should still be there counts, whether it is there or not: so a part that
+    /// was removed is missed, and is not taken for one whose time was over.
     pub(super) async fn extent(&self) -> Result<Extent, Unavailable> {
         let end = self.end().await?;
+        let (seconds, _): (u64, u64) = self.run(&cmd("TIME")).await?;
+        let over = |until: u64| until <= (seconds + GRACE) * 1000;
+        let last = Link { number: end.number, hash: end.hash };
         let chunks: Vec<_> = (0..end.number.div_ceil(CHUNK)).collect();
         for asked in chunks.chunks(ASKED) {
             let mut exist = cmd("EXISTS");
@@ -141,16 +156,15 @@ impl Redis {
                 continue;
             }
             for chunk in asked {
-                let first = self.run(cmd("LINDEX").arg(self.keys.trail_chunk(*chunk)).arg(0)).await?;
-                if let Some(first) = first {
-                    let hash = Vec::<u8>::try_into(first).map_err(|_| broken())?;
-                    let start = Link { number: chunk * CHUNK, hash };
-                    return Ok(Extent { start, end: Link { number: end.number, hash: end.hash } });
-                }
+                let head = cmd("LINDEX").arg(self.keys.trail_chunk(*chunk)).arg(0).clone();
+                let Some(head) = self.run::<Option<Vec<u8>>>(&head).await? else { continue };
+                let (hash, until) = head.split_first_chunk::<32>().ok_or_else(broken)?;
+                let until = decimal(until).ok_or_else(broken)?;
+                let start = Link { number: chunk * CHUNK, hash: *hash };
+                return Ok(Extent { start: if over(until) { start } else { Link::default() }, end: last });
             }
         }
-        let end = Link { number: end.number, hash: end.hash };
-        Ok(Extent { start: end, end })
+        Ok(Extent { start: if over(end.until) { last } else { Link::default() }, end: last })
     }
 
     pub(super) async fn read_entries(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
@@ -174,6 +188,10 @@ impl Redis {
         }
         Ok(entries)
     }
+}
+
+fn decimal(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 fn split(shard: Shard, mut bytes: Vec<u8>) -> Option<Waiting> {

@@ -212,7 +212,16 @@ async fn r37_the_trail_forgets_its_oldest_parts_and_verify_finds_that_any_other_
         assert!(!good && said.contains(&sentence), "{said}");
         rename(fleet.redis(), "sidegate:{trail}:hidden", &part(removed)).await;
     }
+    // The oldest part, before its time and after.
     rename(fleet.redis(), &part(0), "sidegate:{trail}:hidden").await;
+    let (good, said) = audit(&fleet, &url, "verify").await;
+    assert!(!good && said.contains("entries 1 to "), "{said}");
+    let redis = fleet.redis();
+    let mut head: Vec<u8> = redis.ask(&["LINDEX", &part(1), "0"]).await;
+    assert_eq!(head.len(), 32 + 16);
+    head.splice(32.., *b"0000000000000001");
+    let mut set = redis::cmd("LSET");
+    set.arg(part(1)).arg(0).arg(head).query_async::<()>(&mut redis.connect().await).await.unwrap();
     let rest = exported(&fleet, &url).await;
     assert_eq!((&rest[0], rest.len()), (&whole[1024], whole.len() - 1024));
     let (_, said) = audit(&fleet, &url, "verify").await;
@@ -220,10 +229,16 @@ async fn r37_the_trail_forgets_its_oldest_parts_and_verify_finds_that_any_other_
         said.contains(&format!("1025 to {}", whole.len())) && said.contains("older ones are gone"),
         "{said}"
     );
+    // A gap is not the start, and nothing at all is not the end.
     rename(fleet.redis(), &part(1), "sidegate:{trail}:hidden-too").await;
     rename(fleet.redis(), "sidegate:{trail}:hidden", &part(0)).await;
     let (good, said) = audit(&fleet, &url, "verify").await;
-    assert!(!good && said.contains("entries 1025 to"), "a gap is not the start: {said}");
+    assert!(!good && said.contains("entries 1025 to"), "{said}");
+    for number in [0, 2] {
+        fleet.redis().ask::<i64>(&["DEL", &part(number)]).await;
+    }
+    let (good, said) = audit(&fleet, &url, "verify").await;
+    assert!(!good && said.contains("are missing"), "{said}");
 }
 
 #[tokio::test]

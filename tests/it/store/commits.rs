@@ -123,10 +123,12 @@ pub(super) fn ids(listed: &[Stored]) -> Vec<ElicitationId> {
 
 /// Every entry of the trail, after making sure that none is missing or out of order and that the hashes chain.
 pub(super) async fn verified_trail(store: &dyn Store) -> Vec<Entry> {
+    let end = store.trail().await.unwrap().end;
     let mut trail: Vec<Entry> = Vec::new();
     loop {
         let page = store.entries(trail.len() as u64, 1000).await.unwrap();
         if page.is_empty() {
+            assert_eq!(trail.last().map(Entry::link).unwrap_or_default(), end);
             return trail;
         }
         for entry in page {

@@ -10,7 +10,7 @@ use sidegate::redis_client::{Demands, Durability};
 use sidegate::store::redis::Redis;
 use sidegate::store::{Committed, Store};
 
-use super::commits::{create, holder, ids, replace, tag, verified_trail, version};
+use super::commits::{LATER, create, holder, ids, replace, tag, verified_trail, version};
 use super::opened::instance;
 use crate::harness::eventually;
 use crate::harness::proxy::Proxy;
@@ -138,8 +138,10 @@ async fn a_trail_that_is_stuck_keeps_nobody_from_sweeping() {
     server.ask::<String>(&["SET", "gate:{trail}:end", "of another kind"]).await;
     create(id(1)).event(b"a").done(&*through).await;
     assert!(through.tend().await.unwrap());
+    assert!(through.chain(Duration::from_secs(1)).await.is_err());
+    assert_eq!(ids(&through.due(LATER, 10).await.unwrap()), [id(1)]);
     server.ask::<i64>(&["DEL", "gate:{trail}:end"]).await;
-    assert!(through.tend().await.unwrap());
+    through.chain(Duration::from_secs(1)).await.unwrap();
     assert_eq!(verified_trail(&*through).await.len(), 1);
 }
 
@@ -154,18 +156,40 @@ async fn two_thousand_steps_at_once_wait_for_the_disk_together() {
 }
 
 #[tokio::test]
-async fn r26_keys_that_seal_are_known_until_their_time_is_over() {
-    let Ways { server: _server, through: store, proxy: _proxy, .. } = ways().await;
-    let known = async |key, now, until| {
+async fn r26_a_key_is_noted_only_by_who_knows_all_that_are_noted() {
+    let Ways { server, through: store, proxy: _proxy, .. } = ways().await;
+    let agree = async |sealing: &str, others: &[&str], now, until| {
         let [now, until] = [now, until].map(Timestamp::from_millis);
-        let mut keys = store.seals_under(key, now, until).await.unwrap();
-        keys.sort();
-        keys
+        let known: Vec<_> = [&[sealing], others].concat().into_iter().map(str::to_owned).collect();
+        store.agree_on_key(sealing, &known, now, until).await.unwrap()
     };
-    assert_eq!(known("a", 100, 200).await, ["a"]);
-    assert_eq!(known("b", 100, 300).await, ["a", "b"]);
-    assert_eq!(known("a", 150, 180).await, ["a", "b"], "what was sealed before lives on");
-    assert_eq!(known("b", 199, 300).await, ["a", "b"]);
-    assert_eq!(known("b", 200, 400).await, ["b"]);
-    assert_eq!(known("c", 399, 500).await, ["b", "c"]);
+    let noted = async || server.ask::<Vec<String>>(&["ZRANGE", "gate:keys", "0", "-1"]).await;
+    assert_eq!(agree("a", &[], 100, 200).await, None);
+    assert_eq!(agree("b", &[], 100, 300).await, Some("a".to_owned()));
+    assert_eq!(noted().await, ["a"], "who is refused has noted nothing");
+    assert_eq!(agree("b", &["a"], 100, 300).await, None);
+    assert_eq!(agree("a", &[], 150, 400).await, Some("b".to_owned()));
+    assert_eq!(agree("a", &["b"], 150, 180).await, None, "what was sealed before lives on");
+    assert_eq!(agree("b", &[], 199, 300).await, Some("a".to_owned()));
+    assert_eq!(agree("b", &[], 200, 400).await, None);
+    assert_eq!(noted().await, ["b"]);
+    assert_eq!(store.sealing_keys(Timestamp::from_millis(399)).await.unwrap(), ["b"]);
+    assert_eq!(store.sealing_keys(Timestamp::from_millis(400)).await.unwrap(), [""; 0]);
+}
+
+/// Whoever chains the trail also sweeps: it must come to an end while events go on coming.
+#[tokio::test]
+async fn chaining_ends_also_when_events_never_do() {
+    let Ways { server: _server, through, beside, proxy: _proxy } = ways().await;
+    let writing = async {
+        loop {
+            join_all((0..64).map(|_| beside.append(vec![b"event".to_vec(); 8]))).await;
+        }
+    };
+    let chaining = tokio::time::timeout(Duration::from_secs(20), through.chain(Duration::from_secs(1)));
+    tokio::select! {
+        () = writing => {}
+        chained = chaining => chained.expect("it ends").unwrap(),
+    }
+    assert!(!verified_trail(&beside).await.is_empty());
 }

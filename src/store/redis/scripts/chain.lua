@@ -14,12 +14,16 @@ for index = 7, first - 1, 3 do
     return 0
   end
 end
-redis.call('HSET', KEYS[1], 'number', ARGV[3], 'hash', ARGV[2])
+-- Until when the part is kept that was written to last: what begins after it says so, and so its removal is noticed.
+local before = tonumber(redis.call('HGET', KEYS[1], 'until') or '0')
+local time = redis.call('TIME')
+local till = string.format('%016.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5])
+redis.call('HSET', KEYS[1], 'number', ARGV[3], 'hash', ARGV[2], 'until', till)
 for index = 7, first - 1, 3 do
   redis.call('HSET', KEYS[1], ARGV[index], ARGV[index + 2])
 end
 if redis.call('EXISTS', KEYS[2]) == 0 then
-  redis.call('RPUSH', KEYS[2], ARGV[4])
+  redis.call('RPUSH', KEYS[2], ARGV[4] .. string.format('%016.0f', before))
 end
 for index = first, #ARGV do
   redis.call('RPUSH', KEYS[2], ARGV[index])

@@ -1,25 +1,37 @@
 -- Does on a key of its own what the other scripts do, so that what the server does not permit is known before it is needed.
 -- KEYS  1 probe; ARGV  1 channel
+-- Returns 1, or an error that names the command
 local key = KEYS[1]
-redis.call('PUBLISH', ARGV[1], '')
-redis.call('TIME')
-redis.call('DEL', key)
-redis.call('SET', key, '', 'PX', 60000)
-redis.call('GET', key)
-redis.call('DEL', key)
-redis.call('HSET', key, 'a', '', 'b', '')
-redis.call('HGET', key, 'a')
-redis.call('HMGET', key, 'a', 'b')
-redis.call('HDEL', key, 'a', 'b')
-redis.call('ZADD', key, 0, 'a')
-redis.call('ZSCORE', key, 'a')
-redis.call('ZCARD', key)
-redis.call('ZRANGE', key, 0, -1)
-redis.call('ZREMRANGEBYSCORE', key, '-inf', -1)
-redis.call('ZREM', key, 'a')
-redis.call('RPUSH', key, 'a')
-redis.call('PEXPIRE', key, 60000)
-redis.call('LLEN', key)
-redis.call('LRANGE', key, 0, 0)
-redis.call('LTRIM', key, 1, 0)
-return redis.call('EXISTS', key)
+local steps = {
+  {'PUBLISH', ARGV[1], ''},
+  {'TIME'},
+  {'DEL', key},
+  {'SET', key, '', 'PX', 60000},
+  {'GET', key},
+  {'GETDEL', key},
+  {'HSET', key, 'a', '', 'b', ''},
+  {'HGET', key, 'a'},
+  {'HMGET', key, 'a', 'b'},
+  {'HDEL', key, 'a', 'b'},
+  {'ZADD', key, 0, 'a'},
+  {'ZSCORE', key, 'a'},
+  {'ZCARD', key},
+  {'ZRANGE', key, 0, -1},
+  {'ZRANDMEMBER', key, 1},
+  {'ZREMRANGEBYSCORE', key, '-inf', -1},
+  {'ZREM', key, 'a'},
+  {'RPUSH', key, 'a'},
+  {'PEXPIRE', key, 60000},
+  {'LLEN', key},
+  {'LINDEX', key, 0},
+  {'LRANGE', key, 0, 0},
+  {'LTRIM', key, 1, 0},
+  {'EXISTS', key},
+}
+for _, step in ipairs(steps) do
+  local answer = redis.pcall(unpack(step))
+  if type(answer) == 'table' and answer.err then
+    return redis.error_reply('PROBE ' .. step[1] .. ' does not work: ' .. answer.err)
+  end
+end
+return 1
