@@ -46,21 +46,53 @@ pub fn supports_url_mode(capabilities: &Map<String, Value>) -> bool {
         .is_some_and(Value::is_object)
 }
 
-/// An `InputRequiredResult` (2026-07-28). Without `prompt` it carries the request state alone, which makes the
-/// client retry without showing anything.
+/// Whether a client with these declared capabilities can be asked to show a form.
+#[must_use]
+pub fn supports_form_mode(capabilities: &Map<String, Value>) -> bool {
+    let elicitation = capabilities.get("elicitation").and_then(Value::as_object);
+    elicitation.is_some_and(|modes| modes.is_empty() || modes.get("form").is_some_and(Value::is_object))
+}
+
+/// The member of a form's content that holds the code.
+pub const CODE: &str = "code";
+
+/// What the form says that asks for the code of the finished page; `again` after a wrong one.
+#[must_use]
+pub const fn code_sentence(again: bool) -> &'static str {
+    if again {
+        "That was not the code. Enter the 8 digits that the page shows when you are done there."
+    } else {
+        "When you are done on the page, it shows a code of 8 digits. Enter it here."
+    }
+}
+
+fn code_request(message: &str) -> Value {
+    let code = json!({"type": "string", "title": "Code from the page", "minLength": 8, "maxLength": 16});
+    let schema = json!({"type": "object", "properties": {CODE: code}, "required": [CODE]});
+    let params = json!({"mode": "form", "message": message, "requestedSchema": schema});
+    json!({"method": "elicitation/create", "params": params})
+}
+
+/// An `InputRequiredResult` (2026-07-28). Without `prompt` and without `code` (its key and its
+/// sentence) it carries the request state alone, which makes the client retry without showing anything.
 #[must_use]
 pub fn input_required_result(
     input_key: &str,
     prompt: Option<UrlElicitation<'_>>,
+    code: Option<(&str, &str)>,
     request_state: &str,
 ) -> Value {
-    let mut result = json!({"resultType": "input_required", "requestState": request_state});
+    let mut requests = Map::new();
     if let Some(UrlElicitation { url, message, .. }) = prompt {
         let params = json!({"mode": "url", "url": url, "message": message});
-        let request = json!({"method": "elicitation/create", "params": params});
-        if let Some(object) = result.as_object_mut() {
-            object.insert("inputRequests".to_owned(), json!({input_key: request}));
-        }
+        requests.insert(input_key.to_owned(), json!({"method": "elicitation/create", "params": params}));
+    }
+    if let Some((key, message)) = code {
+        requests.insert(key.to_owned(), code_request(message));
+    }
+    let mut result = json!({"resultType": "input_required", "requestState": request_state});
+    if let Some(object) = result.as_object_mut().filter(|_| !requests.is_empty()) {
+        object.insert("inputRequests".to_owned(), Value::Object(requests));
     }
     result
 }

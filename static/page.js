@@ -53,3 +53,14 @@ if (close) {
     setTimeout(() => { close.textContent = close.dataset.failed; }, 300);
   });
 }
+
+// The code can be copied where the browser allows it.
+const copy = document.getElementById("copy");
+if (copy && navigator.clipboard) {
+  copy.hidden = false;
+  const button = copy.querySelector("button");
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById("code").textContent.replaceAll(" ", ""));
+    button.textContent = copy.dataset.copied;
+  });
+}

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Binding, ClientId, Digest, ElicitationId, Happening, Kind, Operation, OperatorId, Random, Refusal,
+    Binding, ClientId, Code, Digest, ElicitationId, Happening, Kind, Operation, OperatorId, Random, Refusal,
     Request, Subject, Timestamp, What,
 };
 
@@ -78,6 +78,18 @@ pub enum State {
     InProgress {
         /// When the person set out.
         started_at: Timestamp,
+    },
+    /// The person is done, but nobody knows who that was: the outcome counts once the code that the page shows has
+    /// come back through the MCP client. To the handler it is still in progress.
+    Unconfirmed {
+        /// When the person was done.
+        at: Timestamp,
+        /// What must come back.
+        code: Code,
+        /// How often another came.
+        wrong: u8,
+        /// When it is too late.
+        until: Timestamp,
     },
     /// The outcome waits for its claim.
     Completed {
@@ -197,7 +209,7 @@ impl State {
     pub const fn name(&self) -> StateName {
         match self {
             Self::Pending => StateName::Pending,
-            Self::InProgress { .. } => StateName::InProgress,
+            Self::InProgress { .. } | Self::Unconfirmed { .. } => StateName::InProgress,
             Self::Completed { .. } => StateName::Completed,
             Self::Claimed { .. } => StateName::Claimed,
             Self::Declined { .. } => StateName::Declined,
@@ -247,6 +259,29 @@ pub enum Claim {
     Replay(Elicitation),
 }
 
+/// What came of a code that was entered.
+#[derive(Debug)]
+pub enum Confirmation {
+    /// It is the right one: the elicitation is now completed.
+    Right(Elicitation),
+    /// It is not.
+    Wrong {
+        /// The elicitation, which remembers it.
+        elicitation: Elicitation,
+        /// How many more may be tried.
+        tries_left: u8,
+    },
+    /// It was not, and no more may be tried: the elicitation has failed.
+    Destroyed(Elicitation),
+    /// One was right before.
+    Before,
+}
+
+/// How many codes may be tried.
+const TRIES: u8 = 5;
+/// How long the code counts.
+const CODE_TIME: Duration = Duration::from_mins(10);
+
 /// How long things last after the person is done.
 #[derive(Debug, Clone, Copy)]
 pub struct Spans {
@@ -289,7 +324,19 @@ impl Elicitation {
     /// When the person's time ends.
     #[must_use]
     pub const fn expires_at(&self) -> Timestamp {
-        self.expires_at
+        match self.state {
+            State::Unconfirmed { until, .. } => until,
+            _ => self.expires_at,
+        }
+    }
+
+    /// The code that must come back before the outcome counts, if the person is done and that is all that is left.
+    #[must_use]
+    pub const fn awaits_code(&self) -> Option<&Code> {
+        match &self.state {
+            State::Unconfirmed { code, .. } => Some(code),
+            _ => None,
+        }
     }
 
     /// When the verified subject first saw the page.
@@ -315,6 +362,7 @@ impl Elicitation {
     pub fn settle(self, now: Timestamp) -> Self {
         let deadline = match self.state {
             State::Pending | State::InProgress { .. } => self.expires_at,
+            State::Unconfirmed { until, .. } => until,
             State::Completed { claim_by, .. } => claim_by,
             _ => return self,
         };
@@ -360,9 +408,39 @@ impl Elicitation {
                     Err(Refusal::AlreadyClaimed)
                 }
             }
-            State::Pending | State::InProgress { .. } => Err(Refusal::NotCompleted),
+            State::Pending | State::InProgress { .. } | State::Unconfirmed { .. } => {
+                Err(Refusal::NotCompleted)
+            }
             other => Err(Refusal::Ended(other.name())),
         }
+    }
+
+    /// A code came back through the MCP client.
+    ///
+    /// # Errors
+    /// [`Refusal::NotCompleted`] while the person is not done, [`Refusal::Ended`] if it has ended.
+    pub fn confirm(mut self, entered: &str, now: Timestamp, spans: &Spans) -> Result<Confirmation, Refusal> {
+        let right = match &mut self.state {
+            State::Unconfirmed { code, wrong, .. } => {
+                let right = code.is(entered);
+                *wrong += u8::from(!right);
+                right.then_some(()).ok_or(TRIES.saturating_sub(*wrong))
+            }
+            State::Pending | State::InProgress { .. } => return Err(Refusal::NotCompleted),
+            State::Completed { .. } | State::Claimed { .. } => return Ok(Confirmation::Before),
+            other => return Err(Refusal::Ended(other.name())),
+        };
+        Ok(match right {
+            Ok(()) => {
+                let state = State::Completed { at: now, claim_by: now + spans.claim_by };
+                Confirmation::Right(self.moved(What::Completed, state))
+            }
+            Err(0) => {
+                let told = self.noted(What::WrongCode);
+                Confirmation::Destroyed(told.moved(What::Failed, State::Failed { at: now }))
+            }
+            Err(tries_left) => Confirmation::Wrong { elicitation: self.noted(What::WrongCode), tries_left },
+        })
     }
 
     /// The MCP client answered that the person declined.
@@ -407,7 +485,7 @@ impl Elicitation {
     #[must_use]
     pub fn holds_outcome(&self, now: Timestamp) -> bool {
         match self.state {
-            State::Completed { .. } => true,
+            State::Unconfirmed { .. } | State::Completed { .. } => true,
             State::Claimed { replay_until, .. } => now < replay_until,
             _ => false,
         }
@@ -419,6 +497,7 @@ impl Elicitation {
     pub fn due(&self, now: Timestamp, spans: &Spans) -> Timestamp {
         match self.state {
             State::Pending | State::InProgress { .. } => self.expires_at,
+            State::Unconfirmed { until, .. } => until,
             State::Completed { claim_by, .. } => claim_by,
             State::Claimed { replay_until, .. } if now < replay_until => replay_until,
             State::Claimed { at, .. }
@@ -485,10 +564,11 @@ impl Theirs {
     /// The person sets out to complete it. Going on after a start is no change.
     ///
     /// # Errors
-    /// [`Refusal::Ended`] unless it is live.
+    /// [`Refusal::Ended`] unless it is live, [`Refusal::Finished`] if only the code is missing.
     pub fn start(self, now: Timestamp) -> Result<Self, Refusal> {
         self.0.live()?;
         Ok(match self.0.state {
+            State::Unconfirmed { .. } => return Err(Refusal::Finished),
             State::Pending => Self(self.0.moved(What::Started, State::InProgress { started_at: now })),
             _ => self,
         })
@@ -506,10 +586,21 @@ impl Theirs {
         })
     }
 
+    /// The person is done, and nobody knows who it is: `code` must come back before the outcome counts.
+    ///
+    /// # Errors
+    /// As [`Theirs::start`].
+    pub fn finish(self, trimmed: Vec<String>, code: Code, now: Timestamp) -> Result<Elicitation, Refusal> {
+        let mut started = self.start(now)?.0;
+        started.trimmed = trimmed;
+        let state = State::Unconfirmed { at: now, code, wrong: 0, until: now + CODE_TIME };
+        Ok(started.moved(What::Finished, state))
+    }
+
     /// The outcome is there. `trimmed` names the fields whose values lost surrounding white space.
     ///
     /// # Errors
-    /// [`Refusal::Ended`] unless it is live.
+    /// As [`Theirs::start`].
     pub fn complete(
         self,
         trimmed: Vec<String>,
@@ -545,7 +636,9 @@ impl Theirs {
     /// Whether [`Theirs::extend`] would add at least a second.
     #[must_use]
     pub fn can_extend(&self, spans: &Spans) -> bool {
-        self.0.state.name().is_live() && self.extended(spans) >= self.0.expires_at + Duration::from_secs(1)
+        self.0.awaits_code().is_none()
+            && self.0.state.name().is_live()
+            && self.extended(spans) >= self.0.expires_at + Duration::from_secs(1)
     }
 
     fn extended(&self, spans: &Spans) -> Timestamp {

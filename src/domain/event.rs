@@ -21,6 +21,10 @@ pub enum What {
     Retried,
     /// The person got more time.
     Extended,
+    /// The person is done; a code must come back.
+    Finished,
+    /// Another code came back.
+    WrongCode,
     /// The outcome is there.
     Completed,
     /// The outcome was released to a handler.

@@ -4,6 +4,7 @@
 //! Start reading at [`elicitation`]: the state machine that everything else serves.
 
 pub mod binding;
+pub mod code;
 pub mod elicitation;
 pub mod event;
 pub mod ids;
@@ -16,7 +17,8 @@ pub mod text;
 pub mod time;
 
 pub use binding::{Binding, Kind};
-pub use elicitation::{Attempt, Claim, Elicitation, Spans, State, StateName, Terms, Theirs};
+pub use code::Code;
+pub use elicitation::{Attempt, Claim, Confirmation, Elicitation, Spans, State, StateName, Terms, Theirs};
 pub use event::{Actor, Event, Happening, What};
 pub use ids::{ClientId, ElicitationId, OperatorId, Subject, Tag};
 pub use operation::{Digest, Operation};

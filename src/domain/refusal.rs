@@ -17,6 +17,9 @@ pub enum Refusal {
     /// There is no outcome yet.
     #[error("the elicitation is not completed")]
     NotCompleted,
+    /// The person is done, and only the code is missing.
+    #[error("the person is done with it")]
+    Finished,
     /// Another attempt has claimed the outcome, or the same one came after the claim window.
     #[error("the outcome was already claimed")]
     AlreadyClaimed,
@@ -34,6 +37,7 @@ impl Refusal {
             Self::BindingMismatch => "binding_mismatch",
             Self::Ended(_) => "ended",
             Self::NotCompleted => "not_completed",
+            Self::Finished => "finished",
             Self::AlreadyClaimed => "already_claimed",
             Self::NoMoreTime => "no_more_time",
         }

@@ -1,5 +1,5 @@
 //! The use cases, one file a step, in the order of the story:
-//! [`issue`], [`round`], [`open`] ([`sign_in`], [`handoff`], [`session`]), [`submit_secret`], [`decline`], [`extend`], [`poll`], [`claim`], [`cancel`],
+//! [`issue`], [`round`], [`open`] ([`sign_in`], [`handoff`], [`session`]), [`submit_secret`], [`decline`], [`extend`], [`confirm`], [`poll`], [`claim`], [`cancel`],
 //! [`revoke`], [`expire`]; [`search`] and [`trail`] for operators; and [`keys`] for instances that share a store.
 //!
 //! All of them are methods of [`Gate`]. Each change of an elicitation goes through `step`: load, transition,
@@ -8,6 +8,7 @@
 pub mod cancel;
 pub mod claim;
 pub mod client;
+pub mod confirm;
 pub mod decline;
 pub mod expire;
 pub mod extend;

@@ -26,10 +26,21 @@ impl Gate {
         id: ElicitationId,
         wait: Duration,
     ) -> Result<Elicitation, Error> {
+        self.poll_until(client, id, wait, |elicitation| !elicitation.state().name().is_live()).await
+    }
+
+    /// The elicitation, once `done` says so, or after `wait`.
+    pub(super) async fn poll_until(
+        &self,
+        client: &Client,
+        id: ElicitationId,
+        wait: Duration,
+        done: impl Fn(&Elicitation) -> bool,
+    ) -> Result<Elicitation, Error> {
         let until = self.now() + wait.min(LONGEST_WAIT);
         // Only for what exists and is theirs is anything registered.
         let mut elicitation = self.read(client, id).await?;
-        if wait.is_zero() || !elicitation.state().name().is_live() {
+        if wait.is_zero() || done(&elicitation) {
             return Ok(elicitation);
         }
         let mut subscription = self.notify.subscribe(id);
@@ -43,7 +54,7 @@ impl Gate {
                 Err(error) => return Err(error),
             }
             let now = self.now();
-            if !elicitation.state().name().is_live() || now >= until || self.shutdown.is_cancelled() {
+            if done(&elicitation) || now >= until || self.shutdown.is_cancelled() {
                 return Ok(elicitation);
             }
             // A millisecond more, since the deadline has passed only when the clock has reached it.

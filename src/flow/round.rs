@@ -6,9 +6,11 @@
 
 use std::time::Duration;
 
+use super::confirm::Confirmed;
 use super::issue::{Ask, Insertion};
 use super::{Client, Error, Gate};
 use crate::domain::{Attempt, Binding, Elicitation, ElicitationId, Outcome, Refusal, State, StateName};
+use crate::identity::Way;
 use crate::vault::Lookup;
 
 /// One round, as the handler describes it.
@@ -18,6 +20,8 @@ pub struct RoundCall {
     pub ask: Ask,
     /// Whether the MCP client declared that it can open URLs.
     pub url_mode: bool,
+    /// Whether the MCP client declared that it can show a form.
+    pub form_mode: bool,
     /// How the MCP client's retry carries on: by an echoed request state, or not at all.
     pub echoes_state: bool,
     /// How long a retry may wait here.
@@ -28,6 +32,8 @@ pub struct RoundCall {
     pub request_state: Option<String>,
     /// What the MCP client said of the person's reaction to the URL.
     pub action: Option<Action>,
+    /// The code that somebody entered there, if one was asked for.
+    pub code: Option<String>,
 }
 
 /// The MCP client's answer to a request to open a URL.
@@ -41,6 +47,15 @@ pub enum Action {
     Cancel,
 }
 
+/// Why a code is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskCode {
+    /// It will be shown, or is.
+    First,
+    /// The one that was entered is wrong.
+    Again,
+}
+
 /// What a round came to.
 #[derive(Debug)]
 pub enum Round {
@@ -52,6 +67,8 @@ pub enum Round {
         request_state: String,
         /// Whether the MCP client is to show the URL: only once while it is pending.
         prompt: bool,
+        /// Whether, and why, the MCP client is to ask for the code that the finished page shows.
+        code: Option<AskCode>,
     },
     /// Finished, and claimed by this call.
     Completed {
@@ -116,12 +133,23 @@ impl Gate {
             Some(text) => self.resume(text, &binding)?,
             None => self.enter(&binding, &call).await?,
         };
+        // Only a client that echoes what it was asked can bring a code back.
+        let asks_code = matches!(client.identity.way(), Way::Code) && call.form_mode && call.echoes_state;
+        let mut wrong = false;
         let elicitation = match call.action {
             Some(Action::Decline) => self.end_from_client(client, entry.id, Self::decline_by_client).await?,
             Some(Action::Cancel) => self.end_from_client(client, entry.id, Self::cancel_by_client).await?,
             Some(Action::Accept) | None => {
-                let wait = if entry.prompted { call.wait } else { Duration::ZERO };
-                self.poll(client, entry.id, wait).await.map_err(|error| match error {
+                wrong = match &call.code {
+                    Some(code) if asks_code => self.is_wrong(client, entry.id, code).await?,
+                    _ => false,
+                };
+                let wait = if entry.prompted && !wrong { call.wait } else { Duration::ZERO };
+                let done = |elicitation: &Elicitation| {
+                    let code_now = asks_code && elicitation.awaits_code().is_some();
+                    code_now || !elicitation.state().name().is_live()
+                };
+                self.poll_until(client, entry.id, wait, done).await.map_err(|error| match error {
                     // Erased after retention: its request state is worth nothing now.
                     Error::NotFound => Error::RequestStateInvalid,
                     other => other,
@@ -130,13 +158,19 @@ impl Gate {
         };
         let id = entry.id;
         match elicitation.state() {
-            State::Pending | State::InProgress { .. } => {
+            State::Pending | State::InProgress { .. } | State::Unconfirmed { .. } => {
                 if entry.prompted && entry.round >= client.round_budget {
                     return Ok(Round::Unfinished { id });
                 }
                 let request_state = self.request_state(&elicitation, entry.round)?;
                 let prompt = !entry.prompted || !call.echoes_state;
-                Ok(Round::InputRequired { elicitation: Box::new(elicitation), request_state, prompt })
+                let code = match (wrong, elicitation.awaits_code()) {
+                    (true, _) => Some(AskCode::Again),
+                    (false, waiting) => (prompt || waiting.is_some()).then_some(AskCode::First),
+                };
+                let code = code.filter(|_| asks_code);
+                let prompt = prompt && elicitation.awaits_code().is_none();
+                Ok(Round::InputRequired { elicitation: Box::new(elicitation), request_state, prompt, code })
             }
             State::Completed { .. } | State::Claimed { .. } if is_gone() => Err(Error::CallerGone),
             State::Completed { .. } | State::Claimed { .. } => {
@@ -150,6 +184,16 @@ impl Gate {
                 }
             }
             ended => Ok(Round::Ended { id, state: ended.name() }),
+        }
+    }
+
+    /// Takes a code; whether it is wrong and another may be tried. What else there is to say its state says.
+    async fn is_wrong(&self, client: &Client, id: ElicitationId, code: &str) -> Result<bool, Error> {
+        match self.confirm(client, id, code).await {
+            Ok(Confirmed::Wrong(_)) => Ok(true),
+            Ok(Confirmed::Right | Confirmed::Destroyed) | Err(Error::Refused(_)) => Ok(false),
+            Err(Error::NotFound) => Err(Error::RequestStateInvalid),
+            Err(error) => Err(error),
         }
     }
 

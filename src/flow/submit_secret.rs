@@ -4,7 +4,8 @@ use super::open::Guest;
 use super::step::{Change, Decision, Needs};
 use super::{Error, Gate};
 use crate::domain::secret::{Accepted, FieldError};
-use crate::domain::{Actor, Outcome, Refusal, Request, StateName};
+use crate::domain::{Actor, Code, Outcome, Refusal, Request, StateName};
+use crate::identity::Way;
 
 /// What a submission came to.
 #[derive(Debug)]
@@ -33,14 +34,18 @@ impl Gate {
         self.step(guest.id(), Actor::Person, Needs::Record, |found| {
             let theirs = guest.take(found.elicitation)?;
             let state = theirs.elicitation().state().name();
-            if matches!(state, StateName::Completed | StateName::Claimed) {
+            let done = theirs.elicitation().awaits_code().is_some();
+            if done || matches!(state, StateName::Completed | StateName::Claimed) {
                 // A double click: the first submission counts.
                 return Ok(Decision::Stay(Submitted::Completed));
             }
             let Some(Accepted { values, trimmed }) = accepted.take() else {
                 return Err(Refusal::Ended(state).into());
             };
-            let completed = theirs.complete(trimmed, found.now, &self.spans)?;
+            let completed = match guest.client().identity.way() {
+                Way::Code => theirs.finish(trimmed, Code::fresh(&*self.random), found.now)?,
+                _ => theirs.complete(trimmed, found.now, &self.spans)?,
+            };
             let change = Change { outcome: Some(Outcome::Secret(values)), ..Change::from(completed) };
             Ok(Decision::change(change, Submitted::Completed))
         })

@@ -135,6 +135,13 @@ impl Problem {
         Self::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "Body too slow", detail)
     }
 
+    /// A code of the finished page that is not the one.
+    #[must_use]
+    pub fn wrong_code(tries_left: u8) -> Self {
+        let detail = format!("That is not the code that the page shows; {tries_left} more may be tried.");
+        Self::new(StatusCode::CONFLICT, "wrong_code", "Wrong code", detail)
+    }
+
     /// Too many requests.
     #[must_use]
     pub fn too_many_requests(retry_after: Duration) -> Self {
@@ -194,6 +201,7 @@ impl From<Refusal> for Problem {
             Refusal::NotCompleted => {
                 conflict("Not completed", "The person has not finished yet; wait for the state `completed`.")
             }
+            Refusal::Finished => conflict("Finished", "The person is done; only the code is missing."),
             Refusal::AlreadyClaimed => conflict(
                 "Already claimed",
                 "Another attempt has claimed the outcome; issue a new elicitation.",

@@ -19,6 +19,7 @@ mod bad_input;
 mod browser;
 mod claims;
 mod cli;
+mod confirm;
 mod crash;
 mod demo;
 mod domain;

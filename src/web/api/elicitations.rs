@@ -1,4 +1,4 @@
-//! The four parts: issue, status, claim, cancel.
+//! The parts: issue, status, confirm, claim, cancel.
 
 use std::time::Duration;
 
@@ -8,8 +8,9 @@ use utoipa::ToSchema;
 
 use super::ask::{AskBody, OperationBody, SubjectBody};
 use super::view::ElicitationView;
-use crate::domain::{Invalid, Outcome, Subject};
+use crate::domain::{Invalid, Outcome, Refusal, StateName, Subject};
 use crate::flow::Gate;
+use crate::flow::confirm::Confirmed;
 use crate::flow::issue::{Ask, IdempotencyKey};
 use crate::web::extract::caller::ApiClient;
 use crate::web::extract::id::Id;
@@ -148,6 +149,43 @@ pub fn checked_attempt(name: &str) -> Result<String, Invalid> {
         Ok(name.to_owned())
     } else {
         Err(Invalid::new("attempt", "must have 1 to 255 bytes"))
+    }
+}
+
+/// The code of the finished page.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConfirmBody {
+    /// As the person entered it in the MCP client; spaces and hyphens do not matter.
+    #[schema(example = "1234 5678")]
+    code: String,
+}
+
+/// Takes the code that the finished page showed, where the client's identity source is `confirm`. After five wrong ones
+/// the outcome is destroyed.
+///
+/// # Errors
+/// [`Problem`].
+#[utoipa::path(post, path = "/v1/elicitations/{id}/confirm", tag = "elicitations", request_body = ConfirmBody,
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, description = "Completed, now or before", body = ElicitationView),
+        (status = 404, description = "`not_found`", body = Problem),
+        (status = 409, description = "`wrong_code`, `not_completed` while the person is not done, or `ended`", body = Problem),
+    ), security(("client" = [])))]
+pub async fn confirm(
+    gate: web::Data<Gate>,
+    client: ApiClient,
+    id: Id,
+    body: Json<ConfirmBody>,
+) -> Result<HttpResponse, Problem> {
+    match gate.confirm(&client.0, id.0, &body.value.code).await? {
+        Confirmed::Right => {
+            let elicitation = gate.poll(&client.0, id.0, Duration::ZERO).await?;
+            Ok(HttpResponse::Ok().json(ElicitationView::of(&elicitation, &gate)))
+        }
+        Confirmed::Wrong(tries_left) => Err(Problem::wrong_code(tries_left)),
+        Confirmed::Destroyed => Err(Refusal::Ended(StateName::Failed).into()),
     }
 }
 

@@ -22,6 +22,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(at("/v1/elicitations", "POST").route(web::post().to(elicitations::issue)))
         .service(at("/v1/elicitations/{id}", "GET").route(web::get().to(elicitations::status)))
         .service(at("/v1/elicitations/{id}/claim", "POST").route(web::post().to(elicitations::claim)))
+        .service(at("/v1/elicitations/{id}/confirm", "POST").route(web::post().to(elicitations::confirm)))
         .service(at("/v1/elicitations/{id}/cancel", "POST").route(web::post().to(elicitations::cancel)))
         .service(at("/v1/handoffs/{handoff}", "POST").route(web::post().to(handoffs::accept)))
         .service(at("/v1/admin/elicitations/search", "POST").route(web::post().to(admin::search)))

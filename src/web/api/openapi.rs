@@ -17,6 +17,7 @@ use super::{admin, elicitations, handoffs, health, rounds};
         elicitations::issue,
         elicitations::status,
         elicitations::claim,
+        elicitations::confirm,
         elicitations::cancel,
         handoffs::accept,
         admin::search,

@@ -14,7 +14,7 @@ use crate::domain::{ElicitationId, Invalid, Kind, Outcome, StateName};
 use crate::flow::Gate;
 use crate::flow::issue::Ask;
 use crate::flow::poll::LONGEST_WAIT;
-use crate::flow::round::{Action, Round, RoundCall};
+use crate::flow::round::{Action, AskCode, Round, RoundCall};
 use crate::mcp::{self, ProtocolVersion, UrlElicitation};
 use crate::web::extract::caller::ApiClient;
 use crate::web::extract::json::Json;
@@ -56,21 +56,33 @@ const DEFAULT_KEY: &str = "sidegate";
 impl RoundBody {
     fn into_call(self, input_key: &str) -> Result<RoundCall, Invalid> {
         let Self { kind, subject, operation, message, expires_in, secret, .. } = self;
+        let responses = self.input_responses.as_ref();
+        let response = |key: &str| responses.and_then(|all| Some((key.to_owned(), all.get(key)?)));
+        let (link, form) = (response(input_key), response(&code_key(input_key)));
+        let of_link = link.map(|(key, response)| action(&key, response)).transpose()?;
+        let of_form = form.as_ref().map(|(key, response)| action(key, response)).transpose()?;
+        // Who declines either declines the whole.
+        let ended = [of_link, of_form].into_iter().flatten().find(|action| *action != Action::Accept);
+        let code = form
+            .and_then(|(_, response)| Some(response.get("content")?.get(mcp::CODE)?.as_str()?.to_owned()));
         let ask = AskBody { kind, subject, operation, message, expires_in, secret };
         Ok(RoundCall {
             ask: Ask::try_from(ask)?,
+            form_mode: self.client_capabilities.as_ref().is_none_or(mcp::supports_form_mode),
             url_mode: self.client_capabilities.as_ref().is_none_or(mcp::supports_url_mode),
             echoes_state: self.protocol_version == ProtocolVersion::V2026_07_28,
             wait: Duration::from_secs(self.wait_seconds.unwrap_or(DEFAULT_WAIT)).min(LONGEST_WAIT),
             attempt: self.attempt.as_deref().map(checked_attempt).transpose()?,
             request_state: self.request_state,
-            action: self
-                .input_responses
-                .as_ref()
-                .and_then(|all| all.get(input_key))
-                .map_or(Ok(None), |response| action(input_key, response).map(Some))?,
+            action: ended.or(of_link),
+            code,
         })
     }
+}
+
+/// The key of the request for the code.
+fn code_key(input_key: &str) -> String {
+    format!("{input_key}_code")
 }
 
 fn action(input_key: &str, response: &Value) -> Result<Action, Invalid> {
@@ -148,7 +160,7 @@ fn view(gate: &Gate, round: Round, version: ProtocolVersion, input_key: &str) ->
         ..RoundView::default()
     };
     match round {
-        Round::InputRequired { elicitation, request_state, prompt } => {
+        Round::InputRequired { elicitation, request_state, prompt, code } => {
             let terms = elicitation.terms();
             let url = gate.link(terms.id);
             let asked = UrlElicitation { id: terms.id, url: &url, message: &terms.message };
@@ -157,7 +169,9 @@ fn view(gate: &Gate, round: Round, version: ProtocolVersion, input_key: &str) ->
             match version {
                 ProtocolVersion::V2026_07_28 => {
                     let asked = prompt.then_some(asked);
-                    let result = mcp::input_required_result(input_key, asked, &request_state);
+                    let key = code_key(input_key);
+                    let code = code.map(|code| (key.as_str(), mcp::code_sentence(code == AskCode::Again)));
+                    let result = mcp::input_required_result(input_key, asked, code, &request_state);
                     RoundView { result: Some(result), ..view }
                 }
                 ProtocolVersion::V2025_11_25 => {

@@ -26,6 +26,9 @@ pub struct ElicitationView {
     opened_at: Option<String>,
     /// When the person's time ends.
     expires_at: String,
+    /// `true` while the person is done and the code of the finished page has not come back (identity source `confirm`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    awaits_code: bool,
     /// When an outcome that nobody has claimed is destroyed.
     #[serde(skip_serializing_if = "Option::is_none")]
     claim_by: Option<String>,
@@ -59,6 +62,7 @@ impl ElicitationView {
             created_at: terms.created_at.to_string(),
             opened_at: elicitation.opened_at().map(|at| at.to_string()),
             expires_at: elicitation.expires_at().to_string(),
+            awaits_code: elicitation.awaits_code().is_some(),
             claim_by: match elicitation.state() {
                 State::Completed { claim_by, .. } => Some(claim_by.to_string()),
                 _ => None,

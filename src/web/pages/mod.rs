@@ -15,7 +15,7 @@ use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use askama::Template;
 
 use self::text::{Notice, Text, TextError};
-use self::view::{DonePage, FormParts, Frame, NoticePage, SecretPage, SignInForm};
+use self::view::{CodePage, DonePage, FormParts, Frame, NoticePage, SecretPage, SignInForm};
 use super::Site;
 use super::assets::Assets;
 use super::problem::Problem;
@@ -134,6 +134,10 @@ impl Pages {
     /// The page for how a guest's elicitation stands: the form, or what it came to.
     fn standing(&self, gate: &Gate, guest: &Guest) -> HttpResponse {
         let client = guest.client();
+        if let Some(code) = guest.elicitation().awaits_code() {
+            let left = gate.now().until(guest.elicitation().expires_at());
+            return Self::html(StatusCode::OK, &CodePage::new(self.frame(), code, left, client));
+        }
         match guest.elicitation().state().name() {
             StateName::Pending | StateName::InProgress => {
                 self.form(gate, guest, StatusCode::OK, &[], &|_| None)

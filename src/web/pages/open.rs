@@ -29,7 +29,10 @@ pub async fn page(gate: web::Data<Gate>, pages: web::Data<Pages>, request: HttpR
 pub async fn done(gate: web::Data<Gate>, pages: web::Data<Pages>, request: HttpRequest) -> HttpResponse {
     match arrive(&gate, &pages, &request).await {
         Err(response) => response,
-        Ok(guest) if guest.elicitation().state().name().is_live() => {
+        Ok(guest)
+            if guest.elicitation().state().name().is_live()
+                && guest.elicitation().awaits_code().is_none() =>
+        {
             Pages::see_other(pages.path(guest.elicitation().id()))
         }
         Ok(guest) => pages.standing(&gate, &guest),

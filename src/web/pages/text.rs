@@ -15,6 +15,7 @@ pub struct Text {
     pub(super) errors: Errors,
     pub(super) time: Time,
     pub(super) done: Done,
+    pub(super) code: CodeText,
     pub(super) sign_in: SignIn,
     pub(super) leave: Leave,
     pub(super) notices: BTreeMap<Notice, NoticeText>,
@@ -89,6 +90,19 @@ pub(super) struct Done {
     pub(super) back: Phrase,
     pub(super) close: Phrase,
     pub(super) close_failed: Phrase,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CodeText {
+    pub(super) heading: Phrase,
+    pub(super) body: Phrase,
+    pub(super) label: Phrase,
+    pub(super) copy: Phrase,
+    pub(super) copied: Phrase,
+    pub(super) time: Phrase,
+    pub(super) over: Phrase,
+    pub(super) warning: Phrase,
 }
 
 #[derive(Debug, Deserialize)]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use askama::Template;
 use url::Url;
 
-use super::text::{Done, Filled, Leave, Notice, NoticeText, Phrase, Secret, Text};
+use super::text::{CodeText, Done, Filled, Leave, Notice, NoticeText, Phrase, Secret, Text};
 use crate::domain::secret::{Field, FieldError, Format, Problem};
-use crate::domain::{Elicitation, Request, State, Timestamp};
+use crate::domain::{Code, Elicitation, Request, State, Timestamp};
 use crate::flow::Client;
 use crate::flow::form::FormProof;
 
@@ -206,6 +206,31 @@ impl<'a> DonePage<'a> {
             client: &client.name,
             collected: matches!(elicitation.state(), State::Claimed { .. }),
             trimmed: elicitation.trimmed().iter().filter_map(label).collect(),
+            frame,
+        }
+    }
+}
+
+/// The person is done; a code must go back.
+#[derive(Template)]
+#[template(path = "code.html")]
+pub(super) struct CodePage<'a> {
+    frame: Frame<'a>,
+    words: &'a CodeText,
+    client: &'a str,
+    code: String,
+    seconds: u64,
+    left: Filled,
+}
+
+impl<'a> CodePage<'a> {
+    pub(super) fn new(frame: Frame<'a>, code: &Code, left: Duration, client: &'a Client) -> Self {
+        Self {
+            words: &frame.text.code,
+            client: &client.name,
+            code: code.shown(),
+            seconds: left.as_secs(),
+            left: spell(frame.text, left),
             frame,
         }
     }

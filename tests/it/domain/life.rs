@@ -51,6 +51,13 @@ fn expected(seen: &Seen) -> Result<(), Refusal> {
                 let again = *attempt == attempt_number(number) && seen.now < *at + SPANS.claim_window;
                 if again { Ok(()) } else { Err(Refusal::AlreadyClaimed) }
             }
+            State::Pending | State::InProgress { .. } | State::Unconfirmed { .. } => {
+                Err(Refusal::NotCompleted)
+            }
+            _ => Err(Refusal::Ended(state)),
+        },
+        Act::Confirm(_) => match seen.before.state() {
+            State::Unconfirmed { .. } | State::Completed { .. } | State::Claimed { .. } => Ok(()),
             State::Pending | State::InProgress { .. } => Err(Refusal::NotCompleted),
             _ => Err(Refusal::Ended(state)),
         },
@@ -58,12 +65,17 @@ fn expected(seen: &Seen) -> Result<(), Refusal> {
         | Act::Start(who)
         | Act::Retry(who)
         | Act::Complete(who)
+        | Act::Finish(who)
         | Act::DeclineOnPage(who)
         | Act::Extend(who)
             if who != Who::Subject =>
         {
             Err(Refusal::WrongPerson)
         }
+        Act::Start(_) | Act::Complete(_) | Act::Finish(_) if seen.before.awaits_code().is_some() => {
+            Err(Refusal::Finished)
+        }
+        Act::Extend(_) if seen.before.awaits_code().is_some() => Err(Refusal::NoMoreTime),
         Act::Extend(_) if state.is_live() && longest(seen) <= seen.before.expires_at() => {
             Err(Refusal::NoMoreTime)
         }
@@ -155,7 +167,11 @@ proptest! {
                 prop_assert_eq!(happening.from, Some(at));
                 at = happening.to;
                 if happening.from == Some(happening.to) {
-                    prop_assert!(matches!(happening.what, What::Opened | What::Extended | What::Replayed));
+                    let noted = matches!(
+                        happening.what,
+                        What::Opened | What::Extended | What::Replayed | What::Finished | What::WrongCode
+                    );
+                    prop_assert!(noted, "{:?}", happening);
                     continue;
                 }
                 let (from, to) = edge(happening.what);
@@ -167,7 +183,9 @@ proptest! {
             let two = changes == [What::Started, What::Completed];
             let changed = name(&seen.before) != name(&seen.after);
             prop_assert!(two || changes.len() == usize::from(changed), "{:?}", seen);
-            prop_assert!(seen.happened.len() <= 1 || two, "{:?}", seen);
+            let all: Vec<_> = seen.happened.iter().map(|happening| happening.what).collect();
+            let finished = all == [What::Started, What::Finished] || all == [What::WrongCode, What::Failed];
+            prop_assert!(all.len() <= 1 || two || finished, "{:?}", seen);
             let silent = seen.happened.is_empty();
             prop_assert_eq!(silent, seen.after == seen.before && seen.result != Ok(Granted::Replay));
         }
@@ -202,8 +220,36 @@ proptest! {
     #[test]
     fn the_deadline_only_grows_and_never_past_the_longest_life(acts in acts()) {
         for seen in walk(&acts) {
-            prop_assert!(seen.after.expires_at() >= seen.before.expires_at());
-            prop_assert!(seen.after.expires_at() <= START + SPANS.longest_life);
+            // A code has a time of its own.
+            if seen.before.awaits_code().or(seen.after.awaits_code()).is_none() {
+                prop_assert!(seen.after.expires_at() >= seen.before.expires_at());
+                prop_assert!(seen.after.expires_at() <= START + SPANS.longest_life);
+            }
+        }
+    }
+
+    #[test]
+    fn a_code_completes_once_and_five_wrong_ones_or_its_time_destroy_the_outcome(acts in acts()) {
+        let mut wrong = 0;
+        for seen in walk(&acts) {
+            let waited = seen.before.awaits_code().is_some();
+            if seen.happened.iter().any(|happening| happening.what == What::Finished) {
+                wrong = 0;
+                prop_assert!(seen.after.holds_outcome(seen.now) && !waited);
+            }
+            match seen.act {
+                Act::Confirm(true) if waited => prop_assert_eq!(name(&seen.after), StateName::Completed),
+                Act::Confirm(false) if waited => {
+                    wrong += 1;
+                    let destroyed = name(&seen.after) == StateName::Failed;
+                    prop_assert_eq!(destroyed, wrong == 5);
+                    prop_assert_eq!(seen.after.holds_outcome(seen.now), !destroyed);
+                }
+                _ if waited && seen.after.awaits_code().is_none() => {
+                    prop_assert!(name(&seen.after).is_terminal() && !seen.after.holds_outcome(seen.now));
+                }
+                _ => {}
+            }
         }
     }
 
@@ -255,13 +301,14 @@ fn the_random_walks_reach_every_state_and_every_answer() {
     });
     walked.unwrap();
     let mut wanted: BTreeSet<_> = StateName::ALL.iter().map(ToString::to_string).collect();
-    wanted.extend(["Step", "FirstClaim", "Replay"].map(str::to_owned));
+    wanted.extend(["Step", "Nothing", "FirstClaim", "Replay"].map(str::to_owned));
     wanted.extend(
         [
             Refusal::WrongPerson,
             Refusal::BindingMismatch,
             Refusal::Ended(StateName::Failed),
             Refusal::NotCompleted,
+            Refusal::Finished,
             Refusal::AlreadyClaimed,
             Refusal::NoMoreTime,
         ]

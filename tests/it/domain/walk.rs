@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use sidegate::domain::{
-    Attempt, Claim, Digest, Elicitation, Happening, OperatorId, Refusal, Subject, Theirs, Timestamp,
+    Attempt, Claim, Code, Confirmation, Digest, Elicitation, Happening, OperatorId, Refusal, Subject, Theirs,
+    Timestamp,
 };
 
 use crate::sample::{SPANS, START, subject, terms};
@@ -18,6 +19,9 @@ pub(super) enum Act {
     Start(Who),
     Retry(Who),
     Complete(Who),
+    Finish(Who),
+    /// Whether with the right code.
+    Confirm(bool),
     DeclineOnPage(Who),
     Extend(Who),
     DeclineInClient,
@@ -55,6 +59,8 @@ impl Who {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Granted {
     Step,
+    /// There was nothing to do.
+    Nothing,
     FirstClaim,
     Replay,
 }
@@ -108,7 +114,9 @@ fn act() -> impl Strategy<Value = Act> {
         4 => who().prop_map(Act::Open),
         4 => who().prop_map(Act::Start),
         3 => who().prop_map(Act::Retry),
-        5 => who().prop_map(Act::Complete),
+        4 => who().prop_map(Act::Complete),
+        3 => who().prop_map(Act::Finish),
+        8 => prop::bool::weighted(0.2).prop_map(Act::Confirm),
         1 => who().prop_map(Act::DeclineOnPage),
         4 => who().prop_map(Act::Extend),
         1 => Just(Act::DeclineInClient),
@@ -144,12 +152,21 @@ pub(super) fn walk(acts: &[(Duration, Act)]) -> Vec<Seen> {
 
 fn take(act: &Act, one: Elicitation, now: Timestamp) -> Result<(Granted, Elicitation), Refusal> {
     let by = |who: Who, one: Elicitation| one.opened_by(&who.person());
+    let before = one.clone();
     let after = match *act {
         Act::Settle => one.settle(now),
         Act::Open(who) => by(who, one)?.open(now).into_inner(),
         Act::Start(who) => by(who, one)?.start(now)?.into_inner(),
         Act::Retry(who) => by(who, one)?.retry().map(Theirs::into_inner)?,
         Act::Complete(who) => by(who, one)?.complete(vec!["api_key".to_owned()], now, &SPANS)?,
+        Act::Finish(who) => by(who, one)?.finish(vec!["api_key".to_owned()], code(), now)?,
+        Act::Confirm(right) => {
+            match one.confirm(if right { "1234-5678" } else { "12345679" }, now, &SPANS)? {
+                Confirmation::Right(after) | Confirmation::Destroyed(after) => after,
+                Confirmation::Wrong { elicitation, .. } => elicitation,
+                Confirmation::Before => return Ok((Granted::Nothing, before)),
+            }
+        }
         Act::DeclineOnPage(who) => by(who, one)?.decline(now)?,
         Act::Extend(who) => by(who, one)?.extend(&SPANS)?,
         Act::DeclineInClient => one.decline(now)?,
@@ -159,6 +176,10 @@ fn take(act: &Act, one: Elicitation, now: Timestamp) -> Result<(Granted, Elicita
         Act::Claim(who, right, attempt) => return claim(who, right, attempt, one, now),
     };
     Ok((Granted::Step, after))
+}
+
+fn code() -> Code {
+    serde_json::from_str("\"12345678\"").unwrap()
 }
 
 fn claim(
