@@ -53,7 +53,7 @@ async fn the_outcome_counts_once_its_code_came_back() {
     let digits: String = code.split(' ').collect();
     assert!(digits.len() == 8 && digits.chars().all(|c| c.is_ascii_digit()), "{code}");
     // The page shows it again; the form does not.
-    assert_eq!(visitor.get(&issued.url).await.texts("#code"), [code.clone()]);
+    assert_eq!(visitor.get(&issued.url).await.texts("#code").concat(), code);
     let state = handler.get(&format!("v1/elicitations/{}", issued.id)).await;
     assert_eq!((state.text_at("/state"), &state.body["awaitsCode"]), ("in_progress", &json!(true)));
     assert!(!state.text.contains(&digits));
@@ -128,7 +128,8 @@ fn round(ask: &Value, more: Value) -> Value {
 }
 
 /// What the MCP client sends with its retry after `reply`.
-fn answers(reply: &Reply, responses: Value) -> Value {
+fn answers(reply: &Reply, responses: impl Into<Value>) -> Value {
+    let responses: Value = responses.into();
     json!({"requestState": reply.text_at("/result/requestState"), "inputResponses": responses})
 }
 
