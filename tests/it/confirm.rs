@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -244,4 +245,26 @@ async fn r48_a_call_must_name_a_subject_of_the_source() {
     let server = server().await;
     let refused = server.handler().post("v1/elicitations", &ask()).await;
     assert_eq!((refused.status.as_u16(), refused.text_at("/field")), (422, "subject"));
+}
+
+/// The official TypeScript SDK on both sides, one round with a URL and a form.
+#[rstest]
+#[case::right_at_once(0, &["form", "url"])]
+#[case::right_at_the_third_time(2, &["form", "form", "form", "url"])]
+#[tokio::test]
+async fn an_mcp_client_opens_the_link_and_brings_the_code_back(#[case] wrong: u8, #[case] expected: &[&str]) {
+    let server = server().await;
+    let input = json!({"base": server.url(""), "key": server.api_key(), "wrong": wrong});
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp");
+    let mut node = tokio::process::Command::new("node");
+    node.current_dir(folder).args(["confirm.mjs", &input.to_string()]).kill_on_drop(true);
+    let output = timeout(Duration::from_secs(60), node.output()).await.expect("it ends").unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "`tests/run` installs what the tests need: {errors}");
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(seen["result"]["content"][0]["text"], "sunny, by wk-1", "{seen:#}\n{errors}");
+    let mut asked: Vec<_> =
+        seen["asked"].as_array().unwrap().iter().map(|mode| mode.as_str().unwrap()).collect();
+    asked.sort_unstable();
+    assert_eq!(asked, expected);
 }
