@@ -258,7 +258,7 @@ async fn an_mcp_client_opens_the_link_and_brings_the_code_back(#[case] wrong: u8
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp");
     let mut node = tokio::process::Command::new("node");
     node.current_dir(folder).args(["confirm.mjs", &input.to_string()]).kill_on_drop(true);
-    let output = timeout(Duration::from_secs(60), node.output()).await.expect("it ends").unwrap();
+    let output = timeout(Duration::from_mins(1), node.output()).await.expect("it ends").unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "`tests/run` installs what the tests need: {errors}");
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
