@@ -13,18 +13,20 @@ pub mod outcome;
 pub mod refusal;
 pub mod request;
 pub mod secret;
+pub mod state;
 pub mod text;
 pub mod time;
 
 pub use binding::{Binding, Kind};
 pub use code::Code;
-pub use elicitation::{Attempt, Claim, Confirmation, Elicitation, Spans, State, StateName, Terms, Theirs};
+pub use elicitation::{Claim, Confirmation, Elicitation, Spans, Terms, Theirs};
 pub use event::{Actor, Event, Happening, What};
 pub use ids::{ClientId, ElicitationId, OperatorId, Subject, Tag};
 pub use operation::{Digest, Operation};
 pub use outcome::Outcome;
 pub use refusal::Refusal;
 pub use request::{Invalid, Request};
+pub use state::{Attempt, State, StateName};
 pub use time::{Clock, Timestamp};
 
 /// A source of unpredictable bytes. The service uses the operating system's; tests may pass their own.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::harness::browser::run;
 use super::harness::issuer::Issuer;
+use super::harness::provider::Provider;
 use super::harness::{Server, Setup, ask};
 
 #[rstest]
@@ -145,5 +146,51 @@ async fn r27_r30_no_page_has_a_fault_that_axe_the_console_or_a_small_screen_find
     let issued = local.handler().issue(&super::harness::ask()).await;
     let away = json!([{"name": "other-computer", "link": issued.url, "header": {"Via": "1.1 tunnel"}}]);
     let seen = run("survey", &json!({"pages": away, "pictures": pictures})).await;
+    assert_eq!(seen["findings"], json!([]), "{:#}", seen["findings"]);
+}
+
+/// The same for the pages of those who sign in, are handed off, or take a code back.
+#[tokio::test]
+async fn r27_r30_no_page_on_the_way_to_a_sign_in_has_a_fault_either() {
+    let pictures = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("pictures");
+    let provider = Provider::start().await;
+    let server = Server::start(Setup::oidc(provider.url(), "")).await;
+    let mut ask = ask();
+    ask["subject"] = json!({"issuer": provider.url(), "id": "ada"});
+    let issued = server.handler().issue(&ask).await;
+    let sign_in = async |person: &str| {
+        let visitor = server.visitor();
+        let page = visitor.get(&issued.url).await;
+        let query = visitor.leave(&issued.url, &page).await;
+        let asked: std::collections::BTreeMap<_, _> = query.query_pairs().into_owned().collect();
+        provider.give_claims(&provider.claims(person, &asked["nonce"]));
+        let back = format!("{}?code=good&state={}", asked["redirect_uri"], asked["state"]);
+        assert_eq!(visitor.get(&back).await.status, 303);
+        let jar = visitor.cookies();
+        let cookies: Vec<_> = jar.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        json!({"Cookie": cookies.join("; ")})
+    };
+    let (ada, bob) = (sign_in("ada").await, sign_in("bob").await);
+    let mut pages = vec![
+        json!({"name": "sign-in-here", "link": issued.url}),
+        json!({"name": "signed-in", "link": issued.url, "header": ada}),
+        json!({"name": "signed-in-wrong-person", "link": issued.url, "header": bob}),
+        json!({"name": "sign-in-stray", "link": server.url("signin/staff/callback?code=a&state=b")}),
+    ];
+    for what in ["failed", "declined", "unavailable"] {
+        let link = format!("{}/sign-in/{what}", issued.url);
+        pages.push(json!({"name": format!("sign-in-{what}"), "link": link}));
+    }
+    let seen = run("survey", &json!({"pages": pages, "pictures": pictures})).await;
+    assert_eq!(seen["findings"], json!([]), "{:#}", seen["findings"]);
+
+    let section = "[identity.staff]\nsource = \"confirm\"\nissuer = \"local\"\n";
+    let server = Server::start(Setup::configured(section)).await;
+    ask["subject"] = json!({"issuer": "local", "id": "ada"});
+    let open = server.handler().issue(&ask).await;
+    let done = server.handler().issue(&ask).await;
+    server.visitor().complete(&done.url, "wk-1").await;
+    let pages = json!([{"name": "anybody", "link": open.url}, {"name": "code", "link": done.url}]);
+    let seen = run("survey", &json!({"pages": pages, "pictures": pictures})).await;
     assert_eq!(seen["findings"], json!([]), "{:#}", seen["findings"]);
 }

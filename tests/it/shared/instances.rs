@@ -157,3 +157,35 @@ async fn r41_of_four_claimers_of_each_of_two_hundred_one_wins() {
     winners.sort_unstable();
     assert_eq!(winners, (0..200).collect::<Vec<_>>(), "each once");
 }
+
+/// The browser is sent out by one instance, comes back to another, and is known at both. Under a path, and what is kept
+/// of it has a deadline.
+#[tokio::test]
+async fn r09_r44_a_sign_in_may_come_back_to_another_instance() {
+    let section = "[identity.staff]\nsource = \"handoff\"\nissuer = \"https://mcp.example\"\nverify_url = \"https://mcp.example/verify\"\n";
+    let mut fleet = Fleet::start(Backing::Shared, Setup::configured(section)).await;
+    let mut ask = ask();
+    ask["subject"] = json!({"issuer": "https://mcp.example", "id": "ada"});
+    let issued = fleet.at(0).handler().issue(&ask).await;
+    let ada = fleet.at(0).visitor();
+    let page = ada.get(&issued.url).await;
+    let to = ada.leave(&issued.url, &page).await;
+    let handoff = to.query_pairs().next().unwrap().1.into_owned();
+    let body = json!({"subject": ask["subject"]});
+    let accepted = fleet.at(1).handler().post(&format!("v1/handoffs/{handoff}"), &body).await;
+    let back = accepted.text_at("/returnUrl").split("/handoff/").nth(1).unwrap().to_owned();
+    let came = ada.get(&fleet.at(0).url(&format!("handoff/{back}"))).await;
+    assert_eq!(came.status, 303, "{}", came.text());
+    for number in [0, 1] {
+        assert_eq!(ada.get(&fleet.link(&issued.url, number)).await.status, 200, "{number}");
+    }
+    let redis = fleet.redis();
+    let visits: Vec<String> = redis.ask(&["KEYS", "*:visit:*"]).await;
+    assert_eq!(visits.len(), 2, "what was taken is gone; the session and the sign-in that is over are left");
+    for visit in visits {
+        let left: i64 = redis.ask(&["PTTL", &visit]).await;
+        assert!((1..=3_660_000).contains(&left), "{visit}: {left}");
+        let kept: Vec<u8> = redis.ask(&["GET", &visit]).await;
+        assert!(!kept.windows(3).any(|part| part == b"ada"), "it is sealed");
+    }
+}
