@@ -26,6 +26,7 @@ mod domain;
 mod elicitations;
 mod faults;
 mod handoff;
+mod limits_of_time;
 mod links;
 mod openapi;
 mod pages;
