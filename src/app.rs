@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
@@ -116,6 +117,7 @@ impl Application {
             public_url: public_url.as_str().trim_end_matches('/').to_owned(),
             spans: config.spans,
             quotas: config.quotas,
+            last_stray: AtomicI64::new(0),
             shutdown: shutdown.clone(),
         });
         // Of a store that cannot be reached the log has word.

@@ -70,3 +70,11 @@ pub fn length_prefixed(parts: &[&[u8]]) -> Vec<u8> {
     }
     joined
 }
+
+/// SHA-256.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes).as_ref());
+    hash
+}

@@ -14,6 +14,7 @@ pub struct Code(String);
 
 /// How many different codes there are.
 const CODES: u64 = 100_000_000;
+const DIGITS: usize = 8;
 
 impl Code {
     /// A code like hardly another.
@@ -24,11 +25,19 @@ impl Code {
         Self(format!("{:08}", u64::from_be_bytes(bytes) % CODES))
     }
 
-    /// Whether somebody entered this code, with whatever spaces and hyphens.
+    /// The code that somebody entered, with whatever spaces and dashes; `None` if it is no code at all.
     #[must_use]
-    pub fn is(&self, entered: &str) -> bool {
-        let entered: String = entered.chars().filter(|c| !c.is_whitespace() && !"-.".contains(*c)).collect();
-        verify_slices_are_equal(entered.as_bytes(), self.0.as_bytes()).is_ok()
+    pub fn read(entered: &str) -> Option<Self> {
+        let between =
+            |c: char| c.is_whitespace() || matches!(c, '-' | '.' | '\u{2010}'..='\u{2015}' | '\u{2212}');
+        let digits: String = entered.chars().filter(|c| !between(*c)).take(DIGITS + 1).collect();
+        (digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit())).then_some(Self(digits))
+    }
+
+    /// Whether it is the same, in a time that does not tell how much of it is.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        verify_slices_are_equal(other.0.as_bytes(), self.0.as_bytes()).is_ok()
     }
 
     /// The code in two groups of four, as people read it.

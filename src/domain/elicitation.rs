@@ -156,6 +156,12 @@ impl Elicitation {
         }
     }
 
+    /// Whether it awaits its code, and the browser with this digest is the one that it is shown to.
+    #[must_use]
+    pub fn shows_code_to(&self, digest: &[u8; 32]) -> bool {
+        matches!(&self.state, State::Unconfirmed { browser, .. } if browser == digest)
+    }
+
     /// When the verified subject first saw the page.
     #[must_use]
     pub const fn opened_at(&self) -> Option<Timestamp> {
@@ -236,7 +242,7 @@ impl Elicitation {
     ///
     /// # Errors
     /// [`Refusal::NotCompleted`] while the person is not done, [`Refusal::Ended`] if it has ended.
-    pub fn confirm(mut self, entered: &str, now: Timestamp, spans: &Spans) -> Result<Confirmation, Refusal> {
+    pub fn confirm(mut self, entered: &Code, now: Timestamp, spans: &Spans) -> Result<Confirmation, Refusal> {
         let right = match &mut self.state {
             State::Unconfirmed { code, wrong, .. } => {
                 let right = code.is(entered);
@@ -403,14 +409,21 @@ impl Theirs {
         })
     }
 
-    /// The person is done, and nobody knows who it is: `code` must come back before the outcome counts.
+    /// Whoever has the link is done, and nobody knows who that is: `code` must come back before the outcome counts. It is
+    /// shown to the browser alone whose digest this is.
     ///
     /// # Errors
     /// As [`Theirs::start`].
-    pub fn finish(self, trimmed: Vec<String>, code: Code, now: Timestamp) -> Result<Elicitation, Refusal> {
+    pub fn finish(
+        self,
+        trimmed: Vec<String>,
+        code: Code,
+        browser: [u8; 32],
+        now: Timestamp,
+    ) -> Result<Elicitation, Refusal> {
         let mut started = self.start(now)?.0;
         started.trimmed = trimmed;
-        let state = State::Unconfirmed { at: now, code, wrong: 0, until: now + CODE_TIME };
+        let state = State::Unconfirmed { at: now, code, browser, wrong: 0, until: now + CODE_TIME };
         Ok(started.moved(What::Finished, state))
     }
 
@@ -440,7 +453,8 @@ impl Theirs {
     /// Gives the person their first span once more, up to the longest life.
     ///
     /// # Errors
-    /// [`Refusal::Ended`] unless it is live, [`Refusal::NoMoreTime`] if that would add less than a second.
+    /// [`Refusal::Ended`] unless it is live, [`Refusal::NoMoreTime`] if that would add less than a second or only the
+    /// code is missing.
     pub fn extend(mut self, spans: &Spans) -> Result<Elicitation, Refusal> {
         self.0.live()?;
         if !self.can_extend(spans) {

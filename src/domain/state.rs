@@ -24,6 +24,9 @@ pub enum State {
         at: Timestamp,
         /// What must come back.
         code: Code,
+        /// Digest of what the browser has whose form it was: it alone is shown the code.
+        #[serde(with = "super::ids::hex")]
+        browser: [u8; 32],
         /// How often another came.
         wrong: u8,
         /// When it is too late.
@@ -122,7 +125,7 @@ impl StateName {
         }
     }
 
-    /// Whether the person can still act: `pending` or `in_progress`.
+    /// Whether it has not come to an outcome or an end: `pending` or `in_progress`.
     #[must_use]
     pub const fn is_live(self) -> bool {
         matches!(self, Self::Pending | Self::InProgress)

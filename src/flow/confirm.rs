@@ -2,7 +2,7 @@
 
 use super::step::{Change, Decision, Needs};
 use super::{Client, Error, Gate};
-use crate::domain::{Actor, Confirmation, ElicitationId};
+use crate::domain::{Actor, Code, Confirmation, ElicitationId};
 
 /// What came of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Gate {
     /// # Errors
     /// [`Error::NotFound`] also for another client's; [`Error::Refused`] with `NotCompleted` while the person is not done,
     /// or `Ended`; [`Error::Unavailable`].
-    pub async fn confirm(&self, client: &Client, id: ElicitationId, code: &str) -> Result<Confirmed, Error> {
+    pub async fn confirm(&self, client: &Client, id: ElicitationId, code: &Code) -> Result<Confirmed, Error> {
         self.step(id, Actor::Client(client.id.clone()), Needs::Record, |found| {
             if found.elicitation.terms().client != client.id {
                 return Err(Error::NotFound);

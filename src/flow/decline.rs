@@ -3,7 +3,7 @@
 use super::open::Guest;
 use super::step::{Decision, Needs};
 use super::{Client, Error, Gate};
-use crate::domain::{Actor, Elicitation, ElicitationId, StateName};
+use crate::domain::{Elicitation, ElicitationId, StateName};
 
 impl Gate {
     /// The person declines on the page. Declining what was declined before is no change.
@@ -11,7 +11,7 @@ impl Gate {
     /// # Errors
     /// [`Error::Refused`] if it has ended otherwise or is finished, [`Error::Unavailable`].
     pub async fn decline(&self, guest: &Guest) -> Result<(), Error> {
-        self.step(guest.id(), Actor::Person, Needs::Record, |found| {
+        self.step(guest.id(), guest.actor(), Needs::Record, |found| {
             let theirs = guest.take(found.elicitation)?;
             if theirs.elicitation().state().name() == StateName::Declined {
                 return Ok(Decision::Stay(()));

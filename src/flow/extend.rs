@@ -3,7 +3,6 @@
 use super::open::Guest;
 use super::step::{Decision, Needs};
 use super::{Error, Gate};
-use crate::domain::Actor;
 
 impl Gate {
     /// Gives the person their first span again, up to the longest life of an elicitation.
@@ -11,7 +10,7 @@ impl Gate {
     /// # Errors
     /// [`Error::Refused`] if it has ended or has all the time it can have, [`Error::Unavailable`].
     pub async fn extend(&self, guest: &Guest) -> Result<(), Error> {
-        self.step(guest.id(), Actor::Person, Needs::Record, |found| {
+        self.step(guest.id(), guest.actor(), Needs::Record, |found| {
             let extended = guest.take(found.elicitation)?.extend(&self.spans)?;
             Ok(Decision::change(extended, ()))
         })

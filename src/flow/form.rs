@@ -41,19 +41,24 @@ impl Gate {
         proof: Option<&FormProof>,
         same_origin: bool,
     ) -> Result<(), Error> {
-        self.check_proof(guest.elicitation(), Some(guest.person().session), proof, same_origin).await
+        self.check_proof(guest.elicitation(), &[Some(guest.person().session)], proof, same_origin).await
     }
 
+    /// The same, for a page that may have been made for any of these sessions.
     pub(super) async fn check_proof(
         &self,
         elicitation: &Elicitation,
-        session: Option<SessionId>,
+        sessions: &[Option<SessionId>],
         proof: Option<&FormProof>,
         same_origin: bool,
     ) -> Result<(), Error> {
-        let session = session.map_or(NOBODY, |session| session.0);
         let id = elicitation.id();
-        let holds = |proof: &FormProof| self.ring.page_token_holds(&proof.token, &session, id, &proof.render);
+        let holds = |proof: &FormProof| {
+            sessions.iter().any(|session| {
+                let session = session.map_or(NOBODY, |session| session.0);
+                self.ring.page_token_holds(&proof.token, &session, id, &proof.render)
+            })
+        };
         if same_origin && proof.is_some_and(holds) {
             return Ok(());
         }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::sign_in::{Back, Departure};
+use super::sign_in::Back;
 use super::visit::Visit;
 use super::{Client, Error, Gate};
 use crate::domain::ids::hex;
 use crate::domain::text::{Shape, plain};
 use crate::domain::{Actor, ElicitationId, Subject, Timestamp};
-use crate::identity::{Browser, Reason, SignInError, Way};
+use crate::identity::{Browser, Reason, SignInError, Way, shown_name};
 
 /// How long the browser has to come back.
 const RETURN_TIME: Duration = Duration::from_mins(1);
@@ -54,7 +54,7 @@ impl Gate {
         subject: Subject,
         name: Option<&str>,
     ) -> Result<WayBack, Error> {
-        let departure = self.recall::<Departure>(handoff).await?.ok_or(Error::NotFound)?;
+        let departure = self.known_departure(handoff).await?.ok_or(Error::NotFound)?;
         let (elicitation, owner) = self.linked(departure.elicitation).await?;
         let refused = if owner.id != client.id {
             Some("handoff_client")
@@ -72,9 +72,9 @@ impl Gate {
         let subject = client.subject(Some(subject))?;
         let name = match name {
             Some(name) => plain("name", name, NAME)?,
-            None => subject.id.clone(),
+            None => shown_name([], &subject.id),
         };
-        let taken = self.end_departure(handoff).await?.ok_or(Error::NotFound)?;
+        let taken = self.end_departure(handoff, &departure).await?.ok_or(Error::NotFound)?;
         let ticket = Ticket {
             handoff: handoff.to_owned(),
             source: taken.source,
@@ -99,7 +99,7 @@ impl Gate {
         ticket: &str,
         browser: &Browser<'_>,
     ) -> Result<Option<Back>, Error> {
-        let Some(departure) = self.recall::<Departure>(handoff).await? else {
+        let Some(departure) = self.known_departure(handoff).await? else {
             self.note_stray(Reason::SignInUnknown).await?;
             return Ok(None);
         };
@@ -120,9 +120,8 @@ impl Gate {
             Err(Reason::OtherBrowser)
         };
         let session = match ticket {
-            Ok(Ticket { source, subject, name, .. }) => {
-                let name = self.begin_session(&source, (subject, name), browser).await?;
-                Ok((source, name))
+            Ok(Ticket { subject, name, .. }) => {
+                Ok(self.begin_session(&client, (subject, name), browser).await?)
             }
             Err(reason) => {
                 self.note_refusal(&elicitation, Actor::Visitor, reason.code()).await?;

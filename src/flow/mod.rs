@@ -30,6 +30,7 @@ pub mod trail;
 mod visit;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -63,6 +64,8 @@ pub struct Gate {
     pub spans: Spans,
     /// How many elicitations may be pending at once.
     pub quotas: Quotas,
+    /// The second in which the last stray was noted.
+    pub last_stray: AtomicI64,
     /// Cancelled when the service shuts down: waiting polls answer with what they know.
     pub shutdown: CancellationToken,
 }

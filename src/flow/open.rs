@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::form::FormProof;
 use super::step::{Decision, Needs};
+use super::submit_secret::finished_in;
 use super::{Client, Error, Gate};
 use crate::domain::{Actor, Elicitation, ElicitationId, Refusal, Theirs};
 use crate::identity::{Browser, Identified, Nobody, Person, Way};
@@ -38,6 +39,7 @@ pub struct Guest {
     client: Arc<Client>,
     person: Person,
     elicitation: Theirs,
+    finished_here: bool,
 }
 
 impl Guest {
@@ -51,6 +53,22 @@ impl Guest {
     #[must_use]
     pub const fn person(&self) -> &Person {
         &self.person
+    }
+
+    /// In whose name it acts: the person's, or of whoever has the link where nobody finds out who that is.
+    pub(super) fn actor(&self) -> Actor {
+        if self.is_unknown() { Actor::Visitor } else { Actor::Person }
+    }
+
+    /// Whether nobody finds out who this is.
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self.client.identity.way(), Way::Code)
+    }
+
+    /// Whether what this browser entered is what waits for its code.
+    #[must_use]
+    pub const fn finished_here(&self) -> bool {
+        self.finished_here
     }
 
     /// Whether the person signed in from our page, and can sign in as somebody else there.
@@ -104,7 +122,10 @@ impl Gate {
             }
         };
         match elicitation.clone().opened_by(&person.subject) {
-            Ok(elicitation) => Ok(Arrival::Guest(Box::new(Guest { client, person, elicitation }))),
+            Ok(elicitation) => {
+                let finished_here = finished_in(elicitation.elicitation(), browser);
+                Ok(Arrival::Guest(Box::new(Guest { client, person, elicitation, finished_here })))
+            }
             Err(refusal) => {
                 self.note_refusal(&elicitation, Actor::Visitor, refusal.code()).await?;
                 let sign_in = offer(Some(person.session));
@@ -134,10 +155,14 @@ impl Gate {
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unavailable`].
     pub async fn note_opened(&self, guest: &Guest) -> Result<(), Error> {
-        if guest.elicitation().opened_at().is_some() || !guest.elicitation().state().name().is_live() {
+        // Anybody may have been the one who looked.
+        if guest.is_unknown()
+            || guest.elicitation().opened_at().is_some()
+            || !guest.elicitation().state().name().is_live()
+        {
             return Ok(());
         }
-        self.step(guest.id(), Actor::Person, Needs::Record, |found| {
+        self.step(guest.id(), guest.actor(), Needs::Record, |found| {
             let before = found.elicitation.opened_at();
             let opened = guest.take(found.elicitation)?.open(found.now).into_inner();
             if opened.opened_at() == before {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::confirm::Confirmed;
 use super::issue::{Ask, Insertion};
 use super::{Client, Error, Gate};
-use crate::domain::{Attempt, Binding, Elicitation, ElicitationId, Outcome, Refusal, State, StateName};
+use crate::domain::{Attempt, Binding, Code, Elicitation, ElicitationId, Outcome, Refusal, State, StateName};
 use crate::identity::Way;
 use crate::vault::Lookup;
 
@@ -32,8 +32,8 @@ pub struct RoundCall {
     pub request_state: Option<String>,
     /// What the MCP client said of the person's reaction to the URL.
     pub action: Option<Action>,
-    /// The code that somebody entered there, if one was asked for.
-    pub code: Option<String>,
+    /// What somebody entered there as the code, if one was asked for.
+    pub code: Option<Entered>,
 }
 
 /// The MCP client's answer to a request to open a URL.
@@ -45,6 +45,15 @@ pub enum Action {
     Decline,
     /// The person dismissed it.
     Cancel,
+}
+
+/// What somebody entered as a code.
+#[derive(Debug)]
+pub enum Entered {
+    /// A code.
+    Code(Code),
+    /// Something else, which costs no try.
+    Unreadable,
 }
 
 /// Why a code is asked for.
@@ -141,8 +150,9 @@ impl Gate {
             Some(Action::Cancel) => self.end_from_client(client, entry.id, Self::cancel_by_client).await?,
             Some(Action::Accept) | None => {
                 wrong = match &call.code {
-                    Some(code) if asks_code => self.is_wrong(client, entry.id, code).await?,
-                    _ => false,
+                    Some(Entered::Code(code)) if asks_code => self.is_wrong(client, entry.id, code).await?,
+                    Some(Entered::Unreadable) => asks_code,
+                    Some(Entered::Code(_)) | None => false,
                 };
                 let wait = if entry.prompted && !wrong { call.wait } else { Duration::ZERO };
                 let done = |elicitation: &Elicitation| {
@@ -165,7 +175,8 @@ impl Gate {
                 let request_state = self.request_state(&elicitation, entry.round)?;
                 let prompt = !entry.prompted || !call.echoes_state;
                 let code = match (wrong, elicitation.awaits_code()) {
-                    (true, _) => Some(AskCode::Again),
+                    (true, Some(_)) => Some(AskCode::Again),
+                    (true, None) => None,
                     (false, waiting) => (prompt || waiting.is_some()).then_some(AskCode::First),
                 };
                 let code = code.filter(|_| asks_code);
@@ -188,7 +199,7 @@ impl Gate {
     }
 
     /// Takes a code; whether it is wrong and another may be tried. What else there is to say its state says.
-    async fn is_wrong(&self, client: &Client, id: ElicitationId, code: &str) -> Result<bool, Error> {
+    async fn is_wrong(&self, client: &Client, id: ElicitationId, code: &Code) -> Result<bool, Error> {
         match self.confirm(client, id, code).await {
             Ok(Confirmed::Wrong(_)) => Ok(true),
             Ok(Confirmed::Right | Confirmed::Destroyed) | Err(Error::Refused(_)) => Ok(false),

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use super::visit::Visit;
 use super::{Client, Error, Gate};
-use crate::domain::{Subject, Timestamp};
-use crate::identity::{Browser, Person, SessionId};
+use crate::domain::binding::sha256;
+use crate::domain::{ClientId, Subject, Timestamp};
+use crate::identity::{Browser, Person, SessionId, Way};
 
 /// A session that is not used ends after this time.
 pub const IDLE: Duration = Duration::from_mins(15);
@@ -21,6 +21,8 @@ const NOTED_EVERY: Duration = Duration::from_mins(1);
 #[derive(Serialize, Deserialize)]
 pub(super) struct Session {
     pub source: String,
+    /// Whose word it is, where it is that of an MCP server: it counts for that one's links alone.
+    pub client: Option<ClientId>,
     pub subject: Subject,
     /// What to call the person.
     pub name: String,
@@ -32,10 +34,20 @@ impl Visit for Session {
     const KIND: &'static str = "session";
 }
 
-/// The cookie with the name of the session at a source.
+/// Who vouches for the sessions of a client's people: the source alone, or the client itself.
+fn voucher(client: &Client) -> Option<ClientId> {
+    matches!(client.identity.way(), Way::Handoff(_)).then(|| client.id.clone())
+}
+
+/// The cookie with the name of the session that counts for a client's links.
 #[must_use]
-pub fn session_cookie(source: &str) -> String {
-    format!("__Host-sidegate-session-{source}")
+pub fn session_cookie(client: &Client) -> String {
+    let source = &client.source;
+    match voucher(client) {
+        // Names of sources have no dot.
+        Some(client) => format!("__Host-sidegate-session-{source}.{}", client.as_str()),
+        None => format!("__Host-sidegate-session-{source}"),
+    }
 }
 
 impl Gate {
@@ -45,11 +57,11 @@ impl Gate {
         client: &Client,
         browser: &Browser<'_>,
     ) -> Result<Option<Person>, Error> {
-        let Some(name) = (browser.cookie)(&session_cookie(&client.source)) else { return Ok(None) };
+        let Some(name) = (browser.cookie)(&session_cookie(client)) else { return Ok(None) };
         let Some(mut session) = self.recall::<Session>(&name).await? else { return Ok(None) };
         let now = self.now();
         // The configuration may have changed since.
-        let ours = session.source == client.source && client.identity.vouches_for(&session.subject.issuer);
+        let ours = session.is_for(client) && client.identity.vouches_for(&session.subject.issuer);
         let left = now.until(session.since + LONGEST);
         if !ours || left.is_zero() {
             return Ok(None);
@@ -61,35 +73,47 @@ impl Gate {
         Ok(Some(Person { subject: session.subject, name: session.name, session: id(&name) }))
     }
 
-    /// Begins the session of a person who has just signed in, and ends the one that this browser had at the source.
-    /// Returns its name.
-    pub(super) async fn begin_session(
-        &self,
-        source: &str,
-        (subject, name): (Subject, String),
-        browser: &Browser<'_>,
-    ) -> Result<String, Error> {
-        self.end_session(source, browser).await?;
-        let now = self.now();
-        let session = Session { source: source.to_owned(), subject, name, since: now, used: now };
-        let name = self.fresh_name();
-        self.remember(&name, &session, IDLE).await?;
-        Ok(name)
+    /// Which sessions a page of ours may have been made for in this browser: none, and the one that it has a cookie of,
+    /// whether that has ended meanwhile or not.
+    pub(super) fn possible_sessions(client: &Client, browser: &Browser<'_>) -> Vec<Option<SessionId>> {
+        let named = (browser.cookie)(&session_cookie(client)).map(|name| Some(id(&name)));
+        std::iter::once(None).chain(named).collect()
     }
 
-    /// Ends the session that this browser has at a source, if there is one.
-    pub(super) async fn end_session(&self, source: &str, browser: &Browser<'_>) -> Result<(), Error> {
-        let Some(name) = (browser.cookie)(&session_cookie(source)) else { return Ok(()) };
+    /// Begins the session of a person who has just signed in, and ends the one that this browser had. Returns its cookie:
+    /// name and value.
+    pub(super) async fn begin_session(
+        &self,
+        client: &Client,
+        (subject, name): (Subject, String),
+        browser: &Browser<'_>,
+    ) -> Result<(String, String), Error> {
+        self.end_session(client, browser).await?;
+        let now = self.now();
+        let source = client.source.clone();
+        let session = Session { source, client: voucher(client), subject, name, since: now, used: now };
+        let name = self.fresh_name();
+        self.remember(&name, &session, IDLE).await?;
+        Ok((session_cookie(client), name))
+    }
+
+    /// Ends the session that this browser has for a client's links, if there is one.
+    pub(super) async fn end_session(&self, client: &Client, browser: &Browser<'_>) -> Result<(), Error> {
+        let Some(name) = (browser.cookie)(&session_cookie(client)) else { return Ok(()) };
         let session = self.recall::<Session>(&name).await?;
-        if session.is_some_and(|session| session.source == source) {
+        if session.is_some_and(|session| session.is_for(client)) {
             self.take::<Session>(&name).await?;
         }
         Ok(())
     }
 }
 
+impl Session {
+    fn is_for(&self, client: &Client) -> bool {
+        self.source == client.source && self.client == voucher(client)
+    }
+}
+
 fn id(name: &str) -> SessionId {
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(digest(&SHA256, name.as_bytes()).as_ref());
-    SessionId(bytes)
+    SessionId(sha256(name.as_bytes()))
 }

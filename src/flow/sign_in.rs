@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use super::form::FormProof;
+use super::session::session_cookie;
 use super::visit::Visit;
 use super::{Client, Error, Gate};
+use crate::domain::binding::sha256;
 use crate::domain::ids::hex;
 use crate::domain::{Actor, Elicitation, ElicitationId};
 use crate::identity::{Browser, Reason, Returned, SignInError, Ties, Way};
@@ -32,12 +33,20 @@ pub(super) struct Departure {
     /// Where the browser goes.
     pub to: String,
     pub ties: Option<Ties>,
-    /// Whether it came back: kept for a while so that one that comes again is known for what it is.
+    /// Whether it came back.
     pub over: bool,
 }
 
 impl Visit for Departure {
     const KIND: &'static str = "departure";
+}
+
+/// One that came back: kept for a while so that it is known for what it is if it comes again.
+#[derive(Serialize, Deserialize)]
+struct Over(Departure);
+
+impl Visit for Over {
+    const KIND: &'static str = "over";
 }
 
 /// What comes of asking to sign in.
@@ -48,7 +57,7 @@ pub enum Begun {
         departure: String,
         /// The value of [`BROWSER_COOKIE`].
         browser: String,
-        /// The source whose session was ended before.
+        /// The cookie of the session that was ended before.
         signed_out: Option<String>,
     },
     /// The right person is signed in already.
@@ -61,7 +70,7 @@ pub enum Begun {
 pub struct Back {
     /// Where they wanted to go.
     pub elicitation: ElicitationId,
-    /// The source and the name of the new session; or why there is none.
+    /// The cookie of the new session, name and value; or why there is none.
     pub session: Result<(String, String), SignInError>,
 }
 
@@ -81,13 +90,14 @@ impl Gate {
     ) -> Result<Begun, Error> {
         let (elicitation, client) = self.linked(id).await?;
         let person = self.signed_in(&client, browser).await?;
-        let session = person.as_ref().map(|person| person.session);
-        self.check_proof(&elicitation, session, proof, same_origin).await?;
+        // The page may be older than the session, or younger than its end: another tab, a second click.
+        let sessions = Self::possible_sessions(&client, browser);
+        self.check_proof(&elicitation, &sessions, proof, same_origin).await?;
         if !again && person.is_some_and(|person| elicitation.clone().opened_by(&person.subject).is_ok()) {
             return Ok(Begun::SignedIn);
         }
         if again {
-            self.end_session(&client.source, browser).await?;
+            self.end_session(&client, browser).await?;
         }
         let name = self.fresh_name();
         let (to, ties) = match self.destination(&client, &name, again).await {
@@ -104,13 +114,13 @@ impl Gate {
         let departure = Departure {
             source: client.source.clone(),
             elicitation: id,
-            browser: digest_of(&cookie),
+            browser: sha256(cookie.as_bytes()),
             to,
             ties,
             over: false,
         };
         self.remember(&name, &departure, AWAY).await?;
-        let signed_out = again.then(|| client.source.clone());
+        let signed_out = again.then(|| session_cookie(&client));
         Ok(Begun::Leaves { departure: name, browser: cookie, signed_out })
     }
 
@@ -137,7 +147,7 @@ impl Gate {
         }
     }
 
-    /// Where a sign-in leads that was begun in this browser, on the page of elicitation `id`.
+    /// Where a sign-in leads that was begun in this browser, on the page of elicitation `id`; `None` if it is over.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unavailable`].
@@ -146,11 +156,11 @@ impl Gate {
         id: ElicitationId,
         departure: &str,
         browser: &Browser<'_>,
-    ) -> Result<String, Error> {
-        let departure = self.recall::<Departure>(departure).await?.filter(|departure| {
-            departure.elicitation == id && !departure.over && departure.began_in(browser)
-        });
-        Ok(departure.ok_or(Error::NotFound)?.to)
+    ) -> Result<Option<String>, Error> {
+        let departure = self.known_departure(departure).await?;
+        let ours = departure.filter(|departure| departure.elicitation == id && departure.began_in(browser));
+        let Departure { over, to, .. } = ours.ok_or(Error::NotFound)?;
+        Ok((!over).then_some(to))
     }
 
     /// The browser is back from the source `source`. `None` for a sign-in that nobody began.
@@ -164,7 +174,7 @@ impl Gate {
         returned: Returned<'_>,
         browser: &Browser<'_>,
     ) -> Result<Option<Back>, Error> {
-        let departure = self.recall::<Departure>(state).await?.filter(|departure| departure.source == source);
+        let departure = self.known_departure(state).await?.filter(|departure| departure.source == source);
         let Some(departure) = departure.filter(|departure| departure.ties.is_some()) else {
             self.note_stray(Reason::SignInUnknown).await?;
             return Ok(None);
@@ -183,8 +193,8 @@ impl Gate {
         let elicitation_id = elicitation.id();
         Ok(Some(match session {
             Ok(who) => {
-                let name = self.begin_session(source, who, browser).await?;
-                Back { elicitation: elicitation_id, session: Ok((source.to_owned(), name)) }
+                let cookie = self.begin_session(&client, who, browser).await?;
+                Back { elicitation: elicitation_id, session: Ok(cookie) }
             }
             Err(error) => {
                 self.note_refusal(&elicitation, Actor::Visitor, error.reason().code()).await?;
@@ -200,36 +210,40 @@ impl Gate {
         state: &str,
         browser: &Browser<'_>,
     ) -> Result<Result<Ties, SignInError>, Error> {
-        if departure.over {
-            return Ok(Err(SignInError::Refused(Reason::Replayed)));
-        }
-        // Another browser must not use it up.
+        // Another browser must not use it up, and is not told what became of it.
         if !departure.began_in(browser) {
             return Ok(Err(SignInError::Refused(Reason::OtherBrowser)));
         }
-        Ok(match self.end_departure(state).await? {
+        Ok(match self.end_departure(state, departure).await? {
             Some(Departure { ties: Some(ties), .. }) => Ok(ties),
             _ => Err(SignInError::Refused(Reason::Replayed)),
         })
     }
 
-    /// Takes a sign-in that is under way: of many who ask at once one gets it. It stays known as one that is over.
-    pub(super) async fn end_departure(&self, name: &str) -> Result<Option<Departure>, Error> {
-        let taken = self.take::<Departure>(name).await?;
-        if let Some(Departure { source, elicitation, browser, to: _, ties, over: _ }) = &taken {
-            let ties =
-                ties.clone().map(|ties| Ties { nonce: String::new(), verifier: String::new(), ..ties });
-            let over = Departure {
-                source: source.clone(),
-                elicitation: *elicitation,
-                browser: *browser,
-                to: String::new(),
-                ties,
-                over: true,
-            };
-            self.remember(name, &over, AWAY).await?;
+    /// A sign-in that is under way, or over.
+    pub(super) async fn known_departure(&self, name: &str) -> Result<Option<Departure>, Error> {
+        match self.recall::<Departure>(name).await? {
+            Some(departure) => Ok(Some(departure)),
+            None => Ok(self.recall::<Over>(name).await?.map(|Over(departure)| departure)),
         }
-        Ok(taken.filter(|departure| !departure.over))
+    }
+
+    /// Takes a sign-in that is under way: of many who ask at once one gets it. It stays known as one that is over.
+    pub(super) async fn end_departure(
+        &self,
+        name: &str,
+        departure: &Departure,
+    ) -> Result<Option<Departure>, Error> {
+        if departure.over {
+            return Ok(None);
+        }
+        let Departure { source, elicitation, browser, to: _, ties, over: _ } = departure;
+        let ties = ties.clone().map(|ties| Ties { nonce: String::new(), verifier: String::new(), ..ties });
+        let (source, to) = (source.clone(), String::new());
+        let over = Departure { source, elicitation: *elicitation, browser: *browser, to, ties, over: true };
+        // First, so that it is known at every moment.
+        self.remember(name, &Over(over), AWAY).await?;
+        self.take::<Departure>(name).await
     }
 
     /// The elicitation behind a link, as it stands, and its client.
@@ -243,12 +257,6 @@ impl Gate {
 
 impl Departure {
     pub(super) fn began_in(&self, browser: &Browser<'_>) -> bool {
-        (browser.cookie)(BROWSER_COOKIE).is_some_and(|cookie| digest_of(&cookie) == self.browser)
+        (browser.cookie)(BROWSER_COOKIE).is_some_and(|cookie| sha256(cookie.as_bytes()) == self.browser)
     }
-}
-
-pub(super) fn digest_of(cookie: &str) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(digest(&SHA256, cookie.as_bytes()).as_ref());
-    bytes
 }

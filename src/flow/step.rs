@@ -4,6 +4,8 @@
 //! What a commit does besides replacing the record (outcome, slots, quotas, deadline, audit) follows from the
 //! state before and the state after, here and nowhere else. A refused step is put on the audit trail.
 
+use std::sync::atomic::Ordering;
+
 use super::record::Record;
 use super::{Error, Gate};
 use crate::domain::{Actor, Elicitation, ElicitationId, Event, Happening, Outcome, Tag, Timestamp, What};
@@ -171,8 +173,13 @@ impl Gate {
         Ok(self.store.append(vec![sealed]).await?)
     }
 
-    /// Puts on the audit trail that somebody was refused who came by no link that is known.
+    /// Puts on the audit trail that somebody was refused who came by no link that is known: the first of each second,
+    /// since anybody can do that as often as they like.
     pub(super) async fn note_stray(&self, reason: Reason) -> Result<(), Error> {
+        let second = self.now().seconds();
+        if self.last_stray.swap(second, Ordering::Relaxed) == second {
+            return Ok(());
+        }
         let event = Event {
             at: self.now(),
             what: What::Refused,

@@ -1,29 +1,45 @@
 //! The person submits a secret form.
 
+use std::time::Duration;
+
 use super::open::Guest;
 use super::step::{Change, Decision, Needs};
 use super::{Error, Gate};
+use crate::domain::binding::sha256;
 use crate::domain::secret::{Accepted, FieldError};
-use crate::domain::{Actor, Code, Outcome, Refusal, Request, StateName};
-use crate::identity::Way;
+use crate::domain::{Code, Elicitation, ElicitationId, Outcome, Refusal, Request, StateName, Timestamp};
+use crate::identity::Browser;
+use crate::vault::Lookup;
 
 /// What a submission came to.
 #[derive(Debug)]
 pub enum Submitted {
     /// The outcome is there: from this submission, or from the same form submitted before.
     Completed,
+    /// The same, and nobody knows who it was: this code must come back before the outcome counts.
+    Finished {
+        /// The code, for this browser.
+        code: Code,
+        /// How long it counts.
+        left: Duration,
+        /// What tells that browser again: a cookie, name and value.
+        cookie: (String, String),
+    },
+    /// Somebody else has answered before, who is not known either.
+    AnsweredElsewhere,
     /// Some fields need another look.
     Rejected(Vec<FieldError>),
 }
 
 impl Gate {
-    /// Takes what the person entered; `entered` gives the value for a field's name.
+    /// Takes what the person entered in the form of one render of the page; `entered` gives the value for a field's name.
     ///
     /// # Errors
     /// [`Error::Refused`] if the elicitation has ended, [`Error::Unavailable`] if nothing could be kept.
     pub async fn submit_secret<'a>(
         &self,
         guest: &Guest,
+        render: &str,
         entered: impl Fn(&str) -> Option<&'a str>,
     ) -> Result<Submitted, Error> {
         let Request::Secret(request) = &guest.elicitation().terms().request;
@@ -31,24 +47,52 @@ impl Gate {
             Ok(accepted) => Some(accepted),
             Err(errors) => return Ok(Submitted::Rejected(errors)),
         };
-        self.step(guest.id(), Actor::Person, Needs::Record, |found| {
+        // The same for the same form sent twice, and like no other.
+        let mark = self.ring.tag(Lookup::Render(guest.id(), render)).to_string();
+        let digest = sha256(mark.as_bytes());
+        let finished = |elicitation: &Elicitation, now: Timestamp| match elicitation.awaits_code() {
+            Some(code) if elicitation.shows_code_to(&digest) => Submitted::Finished {
+                code: code.clone(),
+                left: now.until(elicitation.expires_at()),
+                cookie: (code_cookie(elicitation.id()), mark.clone()),
+            },
+            _ => Submitted::AnsweredElsewhere,
+        };
+        self.step(guest.id(), guest.actor(), Needs::Record, |found| {
             let theirs = guest.take(found.elicitation)?;
             let state = theirs.elicitation().state().name();
-            let done = theirs.elicitation().awaits_code().is_some();
-            if done || matches!(state, StateName::Completed | StateName::Claimed) {
+            if theirs.elicitation().awaits_code().is_some() {
+                return Ok(Decision::Stay(finished(theirs.elicitation(), found.now)));
+            }
+            if matches!(state, StateName::Completed | StateName::Claimed) {
                 // A double click: the first submission counts.
                 return Ok(Decision::Stay(Submitted::Completed));
             }
             let Some(Accepted { values, trimmed }) = accepted.take() else {
                 return Err(Refusal::Ended(state).into());
             };
-            let completed = match guest.client().identity.way() {
-                Way::Code => theirs.finish(trimmed, Code::fresh(&*self.random), found.now)?,
-                _ => theirs.complete(trimmed, found.now, &self.spans)?,
+            let (elicitation, answer) = if guest.is_unknown() {
+                let unconfirmed = theirs.finish(trimmed, Code::fresh(&*self.random), digest, found.now)?;
+                let answer = finished(&unconfirmed, found.now);
+                (unconfirmed, answer)
+            } else {
+                (theirs.complete(trimmed, found.now, &self.spans)?, Submitted::Completed)
             };
-            let change = Change { outcome: Some(Outcome::Secret(values)), ..Change::from(completed) };
-            Ok(Decision::change(change, Submitted::Completed))
+            let change = Change { outcome: Some(Outcome::Secret(values)), ..Change::from(elicitation) };
+            Ok(Decision::change(change, answer))
         })
         .await
     }
+}
+
+/// The cookie that tells the browser whose form it was that waits for its code.
+fn code_cookie(id: ElicitationId) -> String {
+    format!("__Host-sidegate-code-{id}")
+}
+
+/// Whether it was this browser's form that waits for its code.
+pub(super) fn finished_in(elicitation: &Elicitation, browser: &Browser<'_>) -> bool {
+    elicitation.awaits_code().is_some()
+        && (browser.cookie)(&code_cookie(elicitation.id()))
+            .is_some_and(|mark| elicitation.shows_code_to(&sha256(mark.as_bytes())))
 }

@@ -52,14 +52,15 @@ impl Gate {
         Ok(None)
     }
 
-    /// The same, and it is forgotten: of many who ask at once one gets it.
+    /// The same, and it is forgotten: of many who ask at once one gets it. Nothing of it is left under any key of the ring.
     pub(super) async fn take<V: Visit>(&self, name: &str) -> Result<Option<V>, Error> {
+        let mut taken = None;
         for tag in self.visit_tags::<V>(name) {
             if let Some(sealed) = self.store.take_visit(tag, self.now()).await? {
-                return Ok(Some(self.open_visit(tag, &sealed)?));
+                taken = taken.or(Some(self.open_visit(tag, &sealed)?));
             }
         }
-        Ok(None)
+        Ok(taken)
     }
 
     fn visit_tags<'a, V: Visit>(&'a self, name: &'a str) -> impl Iterator<Item = Tag> + 'a {

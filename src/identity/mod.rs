@@ -20,7 +20,8 @@ pub use keys::KeySource;
 pub use token::SubjectClaim;
 
 use crate::domain::Subject;
-use crate::domain::binding::length_prefixed;
+use crate::domain::binding::{length_prefixed, sha256};
+use crate::domain::text::{Shape, plain};
 use handoff::Handoff;
 
 /// What a request tells about the browser that made it.
@@ -54,6 +55,16 @@ impl Person {
     }
 }
 
+const NAME: Shape = Shape { longest: 200, lines: false };
+
+/// What the page calls a person: the first of these that can be shown, or the id. What a source passes on may have been
+/// chosen by that person.
+#[must_use]
+pub fn shown_name<'a>(said: impl IntoIterator<Item = &'a str>, id: &'a str) -> String {
+    let mut names = said.into_iter().chain([id]).filter_map(|name| plain("name", name, NAME).ok());
+    names.next().unwrap_or_else(|| "somebody without a name".to_owned())
+}
+
 /// Stands for the sign-in of one person: 256 bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SessionId(pub [u8; 32]);
@@ -69,9 +80,7 @@ impl SessionId {
     #[must_use]
     fn of(source: &str, subject: &Subject) -> Self {
         let covered = length_prefixed(&[source.as_bytes(), subject.issuer.as_bytes(), subject.id.as_bytes()]);
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &covered).as_ref());
-        Self(bytes)
+        Self(sha256(&covered))
     }
 }
 
@@ -95,7 +104,7 @@ pub enum Nobody {
     Refused(Reason),
 }
 
-/// Why what a browser brought is not accepted.
+/// Why nobody is known: what a browser brought is not accepted, or an issuer does not do its part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// The connection does not come from this computer.

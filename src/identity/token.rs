@@ -135,8 +135,11 @@ pub(super) fn person(
     claim: &SubjectClaim,
 ) -> Result<(Subject, String), Reason> {
     let id = claim.find(claims).ok_or(Reason::SubjectMissing)?;
-    let name = ["email", "name", "preferred_username"].into_iter().find_map(|name| text(claims, name));
-    let name = name.unwrap_or(&id).to_owned();
+    // Anybody can claim an address that the issuer has not verified.
+    let unverified = claims.get("email_verified").is_some_and(|verified| *verified == false);
+    let said =
+        ["email", "name", "preferred_username"].into_iter().filter(|name| !(unverified && *name == "email"));
+    let name = super::shown_name(said.filter_map(|name| text(claims, name)), &id);
     Ok((Subject { issuer: issuer.to_owned(), id }, name))
 }
 

@@ -87,6 +87,8 @@ pub enum Lookup<'a> {
     Attempt(&'a Binding, &'a [u8; 32]),
     /// What belongs to a browser's visit: its kind and its name.
     Visit(&'static str, &'a str),
+    /// One render of an elicitation's page.
+    Render(ElicitationId, &'a str),
     /// How many are pending for a client.
     ClientQuota(&'a ClientId),
     /// How many are pending for a person at a client.
@@ -102,6 +104,7 @@ impl Lookup<'_> {
             }
             Self::Attempt(binding, attempt) => length_prefixed(&[b"attempt", &binding.to_bytes(), attempt]),
             Self::Visit(kind, name) => length_prefixed(&[b"visit", kind.as_bytes(), name.as_bytes()]),
+            Self::Render(id, render) => length_prefixed(&[b"render", id.as_bytes(), render.as_bytes()]),
             Self::ClientQuota(client) => length_prefixed(&[b"client-quota", client.as_str().as_bytes()]),
             Self::SubjectQuota(client, subject) => length_prefixed(&[
                 b"subject-quota",

@@ -16,6 +16,7 @@ use crate::domain::ClientId;
 pub struct Limits {
     clients: DefaultKeyedRateLimiter<ClientId>,
     addresses: DefaultKeyedRateLimiter<IpAddr>,
+    sign_ins: DefaultKeyedRateLimiter<IpAddr>,
     trusted_proxies: Vec<IpNet>,
     clock: DefaultClock,
 }
@@ -28,6 +29,7 @@ impl Limits {
         Self {
             clients: RateLimiter::keyed(quota(per_client)),
             addresses: RateLimiter::keyed(quota(per_address)),
+            sign_ins: RateLimiter::keyed(Quota::per_second(SIGN_INS).allow_burst(SIGN_INS_AT_ONCE)),
             trusted_proxies,
             clock: DefaultClock::default(),
         }
@@ -46,17 +48,31 @@ impl Limits {
     /// # Errors
     /// [`Problem`] 429 over the limit.
     pub fn check_address(&self, request: &HttpRequest) -> Result<(), Problem> {
-        let Some(peer) = request.peer_addr() else { return Ok(()) };
+        let Some(address) = self.address(request) else { return Ok(()) };
+        self.addresses.check_key(&address).map_err(|wait| self.problem(&wait))
+    }
+
+    /// Counts a step of a sign-in from an address: each makes the service keep something, or ask others.
+    ///
+    /// # Errors
+    /// [`Problem`] 429 over the limit.
+    pub fn check_sign_in(&self, request: &HttpRequest) -> Result<(), Problem> {
+        let Some(address) = self.address(request) else { return Ok(()) };
+        self.sign_ins.check_key(&address).map_err(|wait| self.problem(&wait))
+    }
+
+    fn address(&self, request: &HttpRequest) -> Option<IpAddr> {
+        let peer = request.peer_addr()?;
         let forwarded: Vec<&str> =
             request.headers().get_all("x-forwarded-for").filter_map(|value| value.to_str().ok()).collect();
-        let address = network(client_address(peer.ip(), &forwarded, &self.trusted_proxies));
-        self.addresses.check_key(&address).map_err(|wait| self.problem(&wait))
+        Some(network(client_address(peer.ip(), &forwarded, &self.trusted_proxies)))
     }
 
     /// Forgets everybody who has not come lately.
     pub fn forget_idle(&self) {
         self.clients.retain_recent();
         self.addresses.retain_recent();
+        self.sign_ins.retain_recent();
         self.addresses.shrink_to_fit();
     }
 
@@ -65,6 +81,9 @@ impl Limits {
     }
 }
 
+/// Steps of sign-ins from one address: a second on average, and at once.
+const SIGN_INS: NonZeroU32 = NonZeroU32::MIN.saturating_add(4);
+const SIGN_INS_AT_ONCE: NonZeroU32 = NonZeroU32::MIN.saturating_add(99);
 const TWICE: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
 
 /// Whoever has an IPv6 address has at least a /64 of them.

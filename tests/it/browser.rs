@@ -189,8 +189,14 @@ async fn r27_r30_no_page_on_the_way_to_a_sign_in_has_a_fault_either() {
     ask["subject"] = json!({"issuer": "local", "id": "ada"});
     let open = server.handler().issue(&ask).await;
     let done = server.handler().issue(&ask).await;
-    server.visitor().complete(&done.url, "wk-1").await;
-    let pages = json!([{"name": "anybody", "link": open.url}, {"name": "code", "link": done.url}]);
+    let visitor = server.visitor();
+    assert_eq!(visitor.submit(&done.url, "wk-1").await.status, 200);
+    let cookies: Vec<_> = visitor.cookies().iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let pages = json!([
+        {"name": "anybody", "link": open.url},
+        {"name": "code", "link": done.url, "header": {"Cookie": cookies.join("; ")}},
+        {"name": "answered-elsewhere", "link": done.url},
+    ]);
     let seen = run("survey", &json!({"pages": pages, "pictures": pictures})).await;
     assert_eq!(seen["findings"], json!([]), "{:#}", seen["findings"]);
 }

@@ -23,8 +23,8 @@ fn mine() -> Value {
 
 /// Answers by the link, and reads the code.
 async fn finish(visitor: &Visitor, link: &str, value: &str) -> String {
-    visitor.complete(link, value).await;
-    code(&visitor.get(&format!("{link}/done")).await)
+    let form = visitor.get(link).await.filled(&[("api_key", value)]);
+    code(&visitor.post(&format!("{link}/secret"), &form).await)
 }
 
 fn code(page: &Page) -> String {
@@ -53,7 +53,7 @@ async fn the_outcome_counts_once_its_code_came_back() {
     let code = finish(&visitor, &issued.url, "wk-1").await;
     let digits: String = code.split(' ').collect();
     assert!(digits.len() == 8 && digits.chars().all(|c| c.is_ascii_digit()), "{code}");
-    // The page shows it again; the form does not.
+    // The page shows it again, to this browser alone.
     assert_eq!(visitor.get(&issued.url).await.texts("#code").concat(), code);
     let state = handler.get(&format!("v1/elicitations/{}", issued.id)).await;
     assert_eq!((state.text_at("/state"), &state.body["awaitsCode"]), ("in_progress", &json!(true)));
@@ -71,16 +71,74 @@ async fn the_outcome_counts_once_its_code_came_back() {
     assert_eq!(confirmed.text_at("/state"), "completed");
     let polled = timeout(Duration::from_secs(5), poll).await.expect("it is woken").unwrap();
     assert_eq!(polled.text_at("/state"), "completed");
-    assert_eq!(confirm(&handler, &issued.id, "anything").await.status, 200, "it was confirmed before");
+    assert_eq!(confirm(&handler, &issued.id, &wrong(&code)).await.status, 200, "it was confirmed before");
     assert_eq!(visitor.get(&format!("{}/done", issued.url)).await.heading(), "Done");
     assert_eq!(handler.claim(&issued, None).await.text_at("/credential/values/api_key"), "wk-1");
     assert!(!server.log().contains(&digits));
     let what: Vec<_> =
         server.audit().await.iter().map(|event| event["what"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(
-        what,
-        ["issued", "opened", "refused", "started", "finished", "refused", "completed", "claimed"]
-    );
+    assert_eq!(what, ["issued", "refused", "started", "finished", "refused", "completed", "claimed"]);
+}
+
+/// What the source is for: an attacker asks for something and sends the link to a victim, who answers; or the other way
+/// round, answers a link that was somebody else's to answer.
+#[tokio::test]
+async fn r04_the_code_is_for_the_browser_that_answered_and_for_no_other() {
+    let server = server().await;
+    let (handler, victim, attacker) = (server.handler(), server.visitor(), server.visitor());
+    let issued = handler.issue(&mine()).await;
+    let form = attacker.get(&issued.url).await.filled(&[("api_key", "planted")]);
+    let shown = finish(&victim, &issued.url, "the victim's").await;
+    let pages = [
+        attacker.get(&issued.url).await,
+        attacker.get(&format!("{}/done", issued.url)).await,
+        attacker.post(&format!("{}/secret", issued.url), &form).await,
+        server.visitor().get(&issued.url).await,
+    ];
+    for page in pages {
+        assert_eq!((page.status.as_u16(), page.heading().as_str()), (409, "This has been answered already"));
+        assert!(!page.html.contains(&shown) && page.cookies().is_empty());
+    }
+    let cookies = victim.cookies();
+    assert_eq!(cookies.keys().collect::<Vec<_>>(), [&format!("__Host-sidegate-code-{}", issued.id)]);
+    // Another elicitation's, and a made-up one, are none.
+    let mut ask = mine();
+    ask["operation"]["id"] = "other".into();
+    let other = handler.issue(&ask).await;
+    finish(&attacker, &other.url, "x").await;
+    let theirs = attacker.cookies().into_values().next().unwrap();
+    attacker.plant(&format!("__Host-sidegate-code-{}", issued.id), &theirs);
+    assert_eq!(attacker.get(&issued.url).await.status, 409);
+    assert_eq!(code(&victim.get(&issued.url).await), shown);
+    assert_eq!(confirm(&handler, &issued.id, &shown).await.status, 200);
+}
+
+#[tokio::test]
+async fn r08_nobody_is_said_to_have_opened_or_answered_who_is_not_known() {
+    let server = server().await;
+    let handler = server.handler();
+    let issued = handler.issue(&mine()).await;
+    server.visitor().get(&issued.url).await;
+    let status = handler.get(&format!("v1/elicitations/{}", issued.id)).await;
+    assert!(status.body.get("openedAt").is_none(), "{status:?}");
+    finish(&server.visitor(), &issued.url, "wk-1").await;
+    for event in server.audit().await {
+        assert_ne!(event["actor"]["type"], "person", "{event}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_code_costs_no_try() {
+    let server = server().await;
+    let handler = server.handler();
+    let issued = handler.issue(&mine()).await;
+    let code = finish(&server.visitor(), &issued.url, "wk-1").await;
+    for entered in ["", "1234", "123456789", "abcdefgh", "1234 567a"] {
+        let refused = confirm(&handler, &issued.id, entered).await;
+        assert_eq!((refused.status.as_u16(), refused.text_at("/field")), (422, "code"), "{entered}");
+    }
+    let typed = format!(" {}\u{2011}{}", &code[..4], &code[5..]);
+    assert_eq!(confirm(&handler, &issued.id, &typed).await.status, 200);
 }
 
 #[tokio::test]
@@ -227,8 +285,11 @@ async fn what_waits_for_its_code_can_be_declined_revoked_and_sent_twice() {
     let form = visitor.get(&twice.url).await.filled(&[("api_key", "wk-1")]);
     let url = format!("{}/secret", twice.url);
     let (one, other) = tokio::join!(visitor.post(&url, &form), visitor.post(&url, &form));
-    assert_eq!((one.status.as_u16(), other.status.as_u16()), (303, 303));
-    let shown = code(&visitor.get(&format!("{}/done", twice.url)).await);
+    let shown = code(&one);
+    assert_eq!(
+        (code(&other), code(&visitor.get(&format!("{}/done", twice.url)).await)),
+        (shown.clone(), shown.clone())
+    );
     assert_eq!(confirm(&handler, &twice.id, &shown).await.status, 200);
     let revoked = issue("revoked").await;
     let code = finish(&visitor, &revoked.url, "wk-1").await;

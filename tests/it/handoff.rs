@@ -148,6 +148,40 @@ async fn r04_whoever_the_mcp_server_names_sees_only_what_is_theirs() {
     assert_eq!(bob.get(&theirs.url).await.status, 200, "the session holds for another link of the client");
 }
 
+/// One MCP server's word does not count for the links of another, though they name the same source.
+#[tokio::test]
+async fn r07_a_session_counts_for_the_links_of_the_client_that_vouched_alone() {
+    let server = Server::start(Setup::configured(SECTION)).await;
+    let (weather, travel, ada) = (server.handler(), server.other_handler(), server.visitor());
+    let (one, other) = (issue(&weather, "ada").await, issue(&travel, "ada").await);
+    let handoff = hand_off(&ada, &one.url).await;
+    let url = accept(&weather, &handoff, "ada").await.text_at("/returnUrl").to_owned();
+    ada.get(&url).await;
+    assert_eq!(
+        (ada.get(&one.url).await.status.as_u16(), ada.get(&other.url).await.status.as_u16()),
+        (200, 401)
+    );
+    let name = ada.cookies()["__Host-sidegate-session-staff.weather"].clone();
+    ada.plant("__Host-sidegate-session-staff.travel", &name);
+    assert_eq!(ada.get(&other.url).await.status, 401);
+    ada.plant("__Host-sidegate-session-staff", &name);
+    assert_eq!(ada.get(&other.url).await.status, 401);
+}
+
+#[tokio::test]
+async fn r29_a_name_that_reads_as_another_is_not_shown() {
+    let server = Server::start(Setup::configured(SECTION)).await;
+    let (handler, ada) = (server.handler(), server.visitor());
+    let issued = issue(&handler, "a\u{202e}da").await;
+    let handoff = hand_off(&ada, &issued.url).await;
+    let body = json!({"subject": {"issuer": ISSUER, "id": "a\u{202e}da"}});
+    let accepted = handler.post(&format!("v1/handoffs/{handoff}"), &body).await;
+    ada.get(accepted.text_at("/returnUrl")).await;
+    let page = ada.get(&issued.url).await;
+    assert!(page.status == 200 && page.text().contains("Signed in as ada"), "{}", page.text());
+    assert!(!page.html.contains('\u{202e}'));
+}
+
 /// Clients with several sources on one service: a session at one is none at another.
 #[tokio::test]
 async fn sessions_of_several_sources_are_kept_apart() {
@@ -167,8 +201,8 @@ async fn sessions_of_several_sources_are_kept_apart() {
         (200, 401)
     );
     // Its name in the other source's cookie does not help.
-    let name = ada.cookies()["__Host-sidegate-session-staff"].clone();
-    ada.plant("__Host-sidegate-session-other", &name);
+    let name = ada.cookies()["__Host-sidegate-session-staff.weather"].clone();
+    ada.plant("__Host-sidegate-session-other.travel", &name);
     assert_eq!(ada.get(&other.url).await.status, 401);
     let handoff = hand_off(&ada, &other.url).await;
     let url = accept(&travel, &handoff, "ada").await.text_at("/returnUrl").to_owned();

@@ -12,8 +12,8 @@ use sidegate::flow::form::FormProof;
 use sidegate::flow::issue::Ask;
 use sidegate::flow::keys::KeyWatch;
 use sidegate::flow::open::{Arrival, Guest};
-use sidegate::flow::session::session_cookie;
 use sidegate::flow::sign_in::{BROWSER_COOKIE, Begun};
+use sidegate::flow::submit_secret::Submitted;
 use sidegate::flow::{Client, Error, Gate, Quotas};
 use sidegate::identity::confirm::Confirm;
 use sidegate::identity::handoff::{Handoff, HandoffSettings};
@@ -70,6 +70,7 @@ impl House {
             public_url: "https://gate.example".to_owned(),
             spans: sidegate::domain::Spans { longest_life: Duration::from_hours(48), ..SPANS },
             quotas: Quotas { per_client: 100, per_subject: 100 },
+            last_stray: AtomicI64::new(0),
             shutdown: CancellationToken::new(),
         };
         gate.look_at_keys().await.unwrap();
@@ -143,8 +144,8 @@ impl House {
         let back = jar
             .browse(async |browser| self.gate.finish_handoff(handoff, ticket, browser).await.unwrap())
             .await;
-        let Some(Ok((source, name))) = back.map(|back| back.session) else { return false };
-        jar.put(&session_cookie(&source), name);
+        let Some(Ok((cookie, name))) = back.map(|back| back.session) else { return false };
+        jar.put(&cookie, name);
         true
     }
 }
@@ -201,9 +202,9 @@ async fn a_code_counts_for_ten_minutes_however_much_time_the_link_has() {
     for (waits, in_time) in [(599, true), (600, false)] {
         let id = house.issue(86_400).await.id();
         let guest = house.arrives(id, &jar).await.ok().unwrap();
-        house.gate.submit_secret(&guest, |_| Some("wk-1")).await.unwrap();
-        let guest = house.arrives(id, &jar).await.ok().unwrap();
-        let code = guest.elicitation().awaits_code().unwrap().shown();
+        let submitted = house.gate.submit_secret(&guest, "render", |_| Some("wk-1")).await.unwrap();
+        let Submitted::Finished { code, left, .. } = submitted else { panic!("{submitted:?}") };
+        assert_eq!(left, Duration::from_mins(10));
         house.passes(Duration::from_secs(waits));
         let confirmed = house.gate.confirm(&house.client, id, &code).await;
         assert_eq!(matches!(confirmed, Ok(Confirmed::Right)), in_time, "{confirmed:?}");

@@ -386,6 +386,7 @@ async fn r40_an_endpoint_that_does_not_work_is_told_and_may_be_tried_again(
     is_refused(&gate, &ada, &issued, &returns(&asked, &[("code", "good")]), reason).await;
     gate.provider.answer(KEYS, Answer::With(200, gate.provider.signer.key_set()));
     let again = super::harness::eventually("it works again", async || {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         let asked = gate.begin(&ada, &issued.url).await;
         gate.provider.give_claims(&gate.provider.claims("ada", &asked["nonce"]));
         ada.get(&returns(&asked, &[("code", "good")])).await;
@@ -525,4 +526,137 @@ async fn the_page_on_the_way_out_is_for_its_own_browser_and_link() {
     for _ in 0..2 {
         assert_eq!(ada.get(&leave).await.status, 200, "it may be loaded again");
     }
+}
+
+/// As the bytes of a `Cookie` header: a browser guards the name `__Host-…` and no other spelling of it.
+#[tokio::test]
+async fn r09_only_a_cookie_of_the_very_name_counts_and_one_beside_it_does_not_matter() {
+    let gate = Gate::start().await;
+    let issued = gate.issue("ada").await;
+    let ada = gate.server.visitor();
+    gate.sign_in(&ada, &issued.url, "ada").await;
+    let value = session(&ada).unwrap();
+    let open = async |cookie: String| {
+        let request = gate.server.visitor().request(reqwest::Method::GET, &issued.url);
+        let bytes = reqwest::header::HeaderValue::from_bytes(cookie.as_bytes()).unwrap();
+        Visitor::send(request.header("cookie", bytes)).await.status.as_u16()
+    };
+    let name = "__Host-sidegate-session-staff";
+    for (cookie, status) in [
+        (format!("{name}={value}"), 200),
+        (format!("a=b; {name}={value};c"), 200),
+        (format!("%5F%5FHost-sidegate-session-staff={value}"), 401),
+        (format!("%5F%5FHost-sidegate-session-staff=planted; {name}={value}"), 200),
+        (format!("{name}={value}; other=caf\u{e9}"), 200),
+        (format!("{name}=planted; {name}={value}"), 401),
+        (format!("{}={value}", name.to_lowercase()), 401),
+        (format!("{name}x={value}"), 401),
+        (format!("{name} ={value}"), 401),
+    ] {
+        assert_eq!(open(cookie.clone()).await, status, "{cookie}");
+    }
+}
+
+/// Pages that are older than the session, or younger than its end, lead on all the same.
+#[tokio::test]
+async fn a_page_from_before_the_sign_in_leads_to_the_link_and_a_second_click_does_no_harm() {
+    let gate = Gate::start().await;
+    let (one, other) = (gate.issue("ada").await, gate.issue("ada").await);
+    let ada = gate.server.visitor();
+    let waiting = ada.get(&other.url).await;
+    let shown = gate.sign_in(&ada, &one.url, "ada").await;
+    let pressed = ada.post(&format!("{}/signin", other.url), &waiting.proof()).await;
+    assert_eq!((pressed.status.as_u16(), pressed.location()), (303, format!("/e/{}", other.id).as_str()));
+    let again = [shown.proof(), vec![("again".to_owned(), "1".to_owned())]].concat();
+    let to = format!("{}/signin", one.url);
+    let cookie = session(&ada).unwrap();
+    for _ in 0..2 {
+        ada.plant("__Host-sidegate-session-staff", &cookie);
+        let begun = ada.post(&to, &again).await;
+        assert!(begun.status == 303 && begun.location().contains("/leave/"), "{}", begun.text());
+    }
+    // What was entered after that is not taken, and the page says so.
+    let sent = ada.post(&format!("{}/secret", one.url), &shown.filled(&[("api_key", "wk-1")])).await;
+    assert_eq!((sent.status.as_u16(), sent.heading().as_str()), (401, "You have been signed out"));
+    assert_eq!(gate.server.handler().state(&one.id).await, "pending");
+}
+
+#[tokio::test]
+async fn r10_r29_the_name_that_is_shown_is_clean_short_and_verified() {
+    let gate = Gate::start().await;
+    let issued = gate.issue("ada").await;
+    let long = "x".repeat(9000);
+    for (over, shown) in [
+        (json!({"email": "ada@\u{202e}example.com"}), "ada@example.com"),
+        (json!({"email": "boss@example.com", "email_verified": false, "name": "Ada"}), "Ada"),
+        (json!({"email": null, "name": long}), "ada"),
+        (json!({"email": "a\nb", "name": "\u{200b}"}), "ada"),
+    ] {
+        let ada = gate.server.visitor();
+        let asked = gate.begin(&ada, &issued.url).await;
+        let mut claims = gate.provider.claims("ada", &asked["nonce"]);
+        for (name, value) in over.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        gate.provider.give_claims(&claims);
+        ada.get(&returns(&asked, &[("code", "good")])).await;
+        let page = ada.get(&issued.url).await;
+        let named = page.texts(".facts strong").concat();
+        assert_eq!(named, shown);
+        assert!(page.text().contains("at 127.0.0.1"), "{}", page.text());
+    }
+}
+
+#[tokio::test]
+async fn r09_r26_a_session_outlives_a_rotation_and_a_sign_out_ends_it_under_every_key() {
+    let mut gate = Gate::start().await;
+    let issued = gate.issue("ada").await;
+    let ada = gate.server.visitor();
+    gate.sign_in(&ada, &issued.url, "ada").await;
+    let cookie = session(&ada).unwrap();
+    let mut rotate = super::harness::sidegate();
+    rotate.args(["keys", "rotate", "--file"]).arg(gate.server.data().join("keys.toml"));
+    assert!(rotate.status().await.unwrap().success());
+    gate.server.stop().await;
+    gate.server = gate.server.start_again().await;
+    // Its use is noted under the new key after a minute.
+    tokio::time::sleep(std::time::Duration::from_secs(61)).await;
+    let page = ada.get(&issued.url).await;
+    assert_eq!(page.status, 200);
+    let again = [page.proof(), vec![("again".to_owned(), "1".to_owned())]].concat();
+    assert_eq!(ada.post(&format!("{}/signin", issued.url), &again).await.status, 303);
+    ada.plant("__Host-sidegate-session-staff", &cookie);
+    assert_eq!(ada.get(&issued.url).await.status, 401);
+}
+
+#[tokio::test]
+async fn r35_sign_ins_from_one_address_are_limited_more_tightly_and_strays_do_not_fill_the_trail() {
+    let gate = Gate::start().await;
+    let issued = gate.issue("ada").await;
+    let visitor = gate.server.visitor();
+    let stray = gate.server.url(&format!("signin/staff/callback?state={}", "A".repeat(43)));
+    let mut statuses = Vec::new();
+    for _ in 0..150 {
+        statuses.push(visitor.get(&stray).await.status.as_u16());
+    }
+    assert!(statuses[..60].iter().all(|status| *status == 403), "{statuses:?}");
+    assert!(statuses.contains(&429), "{statuses:?}");
+    assert_eq!(visitor.get(&issued.url).await.status, 401, "pages are not affected");
+    let noted = gate.server.refusals().await.iter().filter(|reason| *reason == "sign_in_unknown").count();
+    assert!((1..30).contains(&noted), "{noted}");
+}
+
+#[tokio::test]
+async fn r09_of_many_returns_at_once_one_signs_in_and_the_others_are_known() {
+    let gate = Gate::start().await;
+    let issued = gate.issue("ada").await;
+    let ada = gate.server.visitor();
+    let asked = gate.begin(&ada, &issued.url).await;
+    gate.provider.give_claims(&gate.provider.claims("ada", &asked["nonce"]));
+    let back = returns(&asked, &[("code", "good")]);
+    let returned = futures_util::future::join_all((0..12).map(|_| ada.get(&back))).await;
+    assert!(returned.iter().all(|page| page.status == 303), "{returned:?}");
+    assert_eq!(returned.iter().filter(|page| !page.cookies().is_empty()).count(), 1);
+    assert_eq!(gate.provider.asked(TOKEN).len(), 1);
+    assert_eq!(gate.server.refusals().await, ["sign_in_replayed"; 11]);
 }

@@ -47,8 +47,7 @@ async function person(link) {
   const value = (name) => page.match(new RegExp(`name="${name}" value="([^"]*)"`))[1];
   const form = new URLSearchParams({ _render: value('_render'), _token: value('_token'), api_key: 'wk-1' });
   const headers = { origin: new URL(link).origin };
-  await fetch(`${link}/secret`, { method: 'POST', headers, body: form, redirect: 'manual' });
-  const done = await (await fetch(`${link}/done`)).text();
+  const done = await (await fetch(`${link}/secret`, { method: 'POST', headers, body: form })).text();
   showCode(done.match(/<output[^>]*>([^<]*)</)[1]);
 }
 

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::ask::{AskBody, OperationBody, SubjectBody};
 use super::view::ElicitationView;
-use crate::domain::{Invalid, Outcome, Refusal, StateName, Subject};
+use crate::domain::{Code, Invalid, Outcome, Refusal, StateName, Subject};
 use crate::flow::Gate;
 use crate::flow::confirm::Confirmed;
 use crate::flow::issue::{Ask, IdempotencyKey};
@@ -171,6 +171,7 @@ pub struct ConfirmBody {
     responses(
         (status = 200, description = "Completed, now or before", body = ElicitationView),
         (status = 404, description = "`not_found`", body = Problem),
+        (status = 422, description = "`invalid_request` if it is no code at all, which costs no try", body = Problem),
         (status = 409, description = "`wrong_code`, `not_completed` while the person is not done, or `ended`", body = Problem),
     ), security(("client" = [])))]
 pub async fn confirm(
@@ -179,7 +180,9 @@ pub async fn confirm(
     id: Id,
     body: Json<ConfirmBody>,
 ) -> Result<HttpResponse, Problem> {
-    match gate.confirm(&client.0, id.0, &body.value.code).await? {
+    let code = Code::read(&body.value.code)
+        .ok_or_else(|| Invalid::new("code", "must be the 8 digits that the page shows"))?;
+    match gate.confirm(&client.0, id.0, &code).await? {
         Confirmed::Right => {
             let elicitation = gate.poll(&client.0, id.0, Duration::ZERO).await?;
             Ok(HttpResponse::Ok().json(ElicitationView::of(&elicitation, &gate)))

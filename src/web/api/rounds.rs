@@ -10,11 +10,11 @@ use utoipa::ToSchema;
 use super::ask::{AskBody, OperationBody, SecretBody, SubjectBody};
 use super::elicitations::checked_attempt;
 use crate::domain::text::{Shape, plain};
-use crate::domain::{ElicitationId, Invalid, Kind, Outcome, StateName};
+use crate::domain::{Code, ElicitationId, Invalid, Kind, Outcome, StateName};
 use crate::flow::Gate;
 use crate::flow::issue::Ask;
 use crate::flow::poll::LONGEST_WAIT;
-use crate::flow::round::{Action, AskCode, Round, RoundCall};
+use crate::flow::round::{Action, AskCode, Entered, Round, RoundCall};
 use crate::mcp::{self, ProtocolVersion, UrlElicitation};
 use crate::web::extract::caller::ApiClient;
 use crate::web::extract::json::Json;
@@ -64,7 +64,8 @@ impl RoundBody {
         // Who declines either declines the whole.
         let ended = [of_link, of_form].into_iter().flatten().find(|action| *action != Action::Accept);
         let code = form
-            .and_then(|(_, response)| Some(response.get("content")?.get(mcp::CODE)?.as_str()?.to_owned()));
+            .and_then(|(_, response)| response.get("content")?.get(mcp::CODE))
+            .map(|entered| entered.as_str().and_then(Code::read).map_or(Entered::Unreadable, Entered::Code));
         let ask = AskBody { kind, subject, operation, message, expires_in, secret };
         Ok(RoundCall {
             ask: Ask::try_from(ask)?,

@@ -33,9 +33,14 @@ pub async fn guard(
     } else if free {
         None
     } else {
-        request
-            .app_data::<web::Data<Limits>>()
-            .and_then(|limits| limits.check_address(request.request()).err())
+        let signs_in =
+            path.ends_with("/signin") || path.starts_with("/signin/") || path.starts_with("/handoff/");
+        request.app_data::<web::Data<Limits>>().and_then(|limits| {
+            let checked = limits.check_address(request.request());
+            checked
+                .and_then(|()| if signs_in { limits.check_sign_in(request.request()) } else { Ok(()) })
+                .err()
+        })
     };
     match problem {
         None => Ok(next.call(request).await?.map_into_boxed_body()),

@@ -9,6 +9,8 @@ pub mod submit;
 pub mod text;
 mod view;
 
+use std::time::Duration;
+
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
@@ -20,9 +22,9 @@ use super::Site;
 use super::assets::Assets;
 use super::problem::Problem;
 use crate::domain::secret::FieldError;
-use crate::domain::{ElicitationId, Refusal, StateName};
+use crate::domain::{Code, ElicitationId, Refusal, StateName};
 use crate::flow::open::{Arrival, Guest};
-use crate::flow::{Error, Gate};
+use crate::flow::{Client, Error, Gate};
 
 /// The routes of the pages.
 pub fn routes(config: &mut web::ServiceConfig) {
@@ -136,7 +138,11 @@ impl Pages {
         let client = guest.client();
         if let Some(code) = guest.elicitation().awaits_code() {
             let left = gate.now().until(guest.elicitation().expires_at());
-            return Self::html(StatusCode::OK, &CodePage::new(self.frame(), code, left, client));
+            return if guest.finished_here() {
+                self.code(code, left, client)
+            } else {
+                self.answered_elsewhere(client)
+            };
         }
         match guest.elicitation().state().name() {
             StateName::Pending | StateName::InProgress => {
@@ -147,6 +153,15 @@ impl Pages {
             }
             ended => self.ended(ended, &client.name),
         }
+    }
+
+    /// The code that must go back, for the browser that it is for.
+    fn code(&self, code: &Code, left: Duration, client: &Client) -> HttpResponse {
+        Self::html(StatusCode::OK, &CodePage::new(self.frame(), code, left, client))
+    }
+
+    fn answered_elsewhere(&self, client: &Client) -> HttpResponse {
+        self.notice(StatusCode::CONFLICT, Notice::AnsweredElsewhere, &client.name, "")
     }
 
     fn ended(&self, state: StateName, client: &str) -> HttpResponse {
@@ -210,6 +225,8 @@ impl Pages {
                     _ if sign_in.is_some() => Notice::SignInHere,
                     _ => Notice::SignIn,
                 };
+                // Where there is no button to sign in, nothing else is to be said.
+                let otherwise = otherwise.filter(|_| sign_in.is_some());
                 let (status, notice) = otherwise.unwrap_or((StatusCode::UNAUTHORIZED, notice));
                 let form = sign_in.map(|proof| form(proof, false));
                 Err(self.notice_with(status, notice, &client.name, "", form))

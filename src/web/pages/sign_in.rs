@@ -13,7 +13,6 @@ use super::submit::{BARE_FORM, Desk};
 use super::text::Notice;
 use super::view::LeavePage;
 use super::{Pages, page_id};
-use crate::flow::session::session_cookie;
 use crate::flow::sign_in::{BROWSER_COOKIE, Back, Begun};
 use crate::flow::{Error, Gate};
 use crate::identity::{Reason, Returned, SignInError};
@@ -43,8 +42,8 @@ pub async fn begin(desk: Desk, payload: web::Payload) -> HttpResponse {
         Ok(Begun::Leaves { departure, browser, signed_out }) => {
             let mut response = Pages::see_other(format!("{page}/leave/{departure}"));
             set(&mut response, &cookie(BROWSER_COOKIE, browser));
-            if let Some(source) = signed_out {
-                let mut gone = cookie(session_cookie(&source), "");
+            if let Some(session) = signed_out {
+                let mut gone = cookie(session, "");
                 gone.make_removal();
                 set(&mut response, &gone);
             }
@@ -63,7 +62,9 @@ pub async fn leave(gate: web::Data<Gate>, pages: web::Data<Pages>, request: Http
     };
     let departure = request.match_info().get("departure").unwrap_or_default();
     match with_browser(&request, async |browser| gate.leave(id, departure, browser).await).await {
-        Ok(to) => Pages::html(StatusCode::OK, &LeavePage::new(pages.frame(), &to, pages.path(id))),
+        Ok(Some(to)) => Pages::html(StatusCode::OK, &LeavePage::new(pages.frame(), &to, pages.path(id))),
+        // They have been there.
+        Ok(None) => Pages::see_other(pages.path(id)),
         Err(Error::NotFound) => pages.notice(StatusCode::FORBIDDEN, Notice::SignInStray, "", ""),
         Err(error) => pages.failed(error, ""),
     }
@@ -118,9 +119,9 @@ pub async fn came_to(gate: web::Data<Gate>, pages: web::Data<Pages>, request: Ht
 /// Sends the browser on to a URL that tells nothing of what it brought back.
 fn came_back(pages: &Pages, back: Result<Option<Back>, Error>) -> HttpResponse {
     match back {
-        Ok(Some(Back { elicitation, session: Ok((source, name)) })) => {
+        Ok(Some(Back { elicitation, session: Ok((session, name)) })) => {
             let mut response = Pages::see_other(pages.path(elicitation));
-            set(&mut response, &cookie(session_cookie(&source), name));
+            set(&mut response, &cookie(session, name));
             response
         }
         // Another browser is not told which link it was.
@@ -143,11 +144,11 @@ const fn word(error: SignInError) -> &'static str {
 }
 
 /// A cookie for the whole host and for nobody else, until the browser is closed.
-fn cookie<'a>(name: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) -> Cookie<'a> {
+pub(super) fn cookie<'a>(name: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) -> Cookie<'a> {
     Cookie::build(name, value).path("/").secure(true).http_only(true).same_site(SameSite::Lax).finish()
 }
 
-fn set(response: &mut HttpResponse, cookie: &Cookie<'_>) {
+pub(super) fn set(response: &mut HttpResponse, cookie: &Cookie<'_>) {
     if let Err(error) = response.add_cookie(cookie) {
         tracing::error!(%error, "a cookie could not be set");
     }

@@ -3,12 +3,15 @@
 
 use std::pin::Pin;
 
+use actix_web::cookie::time::Duration;
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
 use actix_web::{Error, FromRequest, HttpRequest, HttpResponse, web};
 
 use super::Pages;
-use super::open::arrive;
+use super::open::arrive_or;
+use super::sign_in::{cookie, set};
+use super::text::Notice;
 use crate::domain::Request;
 use crate::domain::secret::Field;
 use crate::flow::open::Guest;
@@ -51,7 +54,17 @@ pub async fn secret(desk: Desk, payload: web::Payload) -> HttpResponse {
         Err(response) => return response,
     };
     let entered = |name: &str| form.value(name);
-    match desk.gate.submit_secret(&guest, entered).await {
+    let render = form.value("_render").unwrap_or_default();
+    match desk.gate.submit_secret(&guest, render, entered).await {
+        // At once and not after a redirect: the one chance where cookies are not kept.
+        Ok(Submitted::Finished { code, left, cookie: (name, value) }) => {
+            let mut response = desk.pages.code(&code, left, guest.client());
+            let mut mark = cookie(name, value);
+            mark.set_max_age(i64::try_from(left.as_secs()).ok().map(Duration::seconds));
+            set(&mut response, &mark);
+            response
+        }
+        Ok(Submitted::AnsweredElsewhere) => desk.pages.answered_elsewhere(guest.client()),
         Ok(Submitted::Rejected(errors)) => {
             desk.pages.form(&desk.gate, &guest, StatusCode::UNPROCESSABLE_ENTITY, &errors, &entered)
         }
@@ -79,7 +92,8 @@ pub async fn extend(desk: Desk, payload: web::Payload) -> HttpResponse {
 impl Desk {
     /// The guest and the form that they sent, once both are known to be right.
     async fn receive(&self, payload: web::Payload) -> Result<(Box<Guest>, Form), HttpResponse> {
-        let guest = arrive(&self.gate, &self.pages, &self.request).await?;
+        let signed_out = Some((StatusCode::UNAUTHORIZED, Notice::SignedOut));
+        let guest = arrive_or(&self.gate, &self.pages, &self.request, signed_out).await?;
         let limit = form_limit(&guest.elicitation().terms().request);
         let form = Form::read(&self.request, &mut payload.into_inner(), limit)
             .await

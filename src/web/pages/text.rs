@@ -44,6 +44,7 @@ pub(super) struct Secret {
     pub(super) not_you_switch: Phrase,
     pub(super) anybody: Phrase,
     pub(super) anybody_help: Phrase,
+    pub(super) at: Phrase,
     pub(super) time: Phrase,
     pub(super) until: Phrase,
     pub(super) more_time: Phrase,
@@ -136,6 +137,10 @@ pub enum Notice {
     SignIn,
     /// Nobody is signed in, and the page has a button for it.
     SignInHere,
+    /// Nobody is signed in any more, when a form comes.
+    SignedOut,
+    /// Somebody answered, and it was not this browser.
+    AnsweredElsewhere,
     /// A sign-in was not accepted.
     SignInFailed,
     /// The person said no at the issuer.
@@ -180,9 +185,11 @@ pub enum Notice {
 
 impl Notice {
     /// Every notice there is.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::SignIn,
         Self::SignInHere,
+        Self::SignedOut,
+        Self::AnsweredElsewhere,
         Self::SignInFailed,
         Self::SignInDeclined,
         Self::SignInUnavailable,

@@ -35,6 +35,8 @@ pub(super) struct SecretPage<'a> {
     message: &'a str,
     summary: &'a str,
     person: &'a str,
+    /// The host of the issuer that says so.
+    person_host: Option<String>,
     can_switch: bool,
     time: TimeLeft,
     can_extend: bool,
@@ -114,6 +116,9 @@ impl<'a> SecretPage<'a> {
             message: &terms.message,
             summary: &terms.operation.summary,
             person,
+            person_host: Url::parse(&terms.subject.issuer)
+                .ok()
+                .and_then(|url| Some(url.host_str()?.to_owned())),
             can_switch,
             time: TimeLeft::new(text, now, elicitation.expires_at()),
             can_extend,

@@ -159,9 +159,11 @@ fn take(act: &Act, one: Elicitation, now: Timestamp) -> Result<(Granted, Elicita
         Act::Start(who) => by(who, one)?.start(now)?.into_inner(),
         Act::Retry(who) => by(who, one)?.retry().map(Theirs::into_inner)?,
         Act::Complete(who) => by(who, one)?.complete(vec!["api_key".to_owned()], now, &SPANS)?,
-        Act::Finish(who) => by(who, one)?.finish(vec!["api_key".to_owned()], code(), now)?,
+        Act::Finish(who) => {
+            by(who, one)?.finish(vec!["api_key".to_owned()], code("12345678"), [7; 32], now)?
+        }
         Act::Confirm(right) => {
-            match one.confirm(if right { "1234-5678" } else { "12345679" }, now, &SPANS)? {
+            match one.confirm(&code(if right { "1234-5678" } else { "12345679" }), now, &SPANS)? {
                 Confirmation::Right(after) | Confirmation::Destroyed(after) => after,
                 Confirmation::Wrong { elicitation, .. } => elicitation,
                 Confirmation::Before => return Ok((Granted::Nothing, before)),
@@ -178,8 +180,8 @@ fn take(act: &Act, one: Elicitation, now: Timestamp) -> Result<(Granted, Elicita
     Ok((Granted::Step, after))
 }
 
-fn code() -> Code {
-    serde_json::from_str("\"12345678\"").unwrap()
+fn code(digits: &str) -> Code {
+    Code::read(digits).unwrap()
 }
 
 fn claim(
