@@ -40,7 +40,7 @@ fn text<'a>(seen: &'a Value, pointer: &str) -> &'a str {
 #[case::with_script(true)]
 #[case::without(false)]
 #[tokio::test]
-async fn r03_r04_r09_r10_r31_r32_two_people_in_two_browsers(#[case] script: bool) {
+async fn r03_r04_r05_r07_r09_r10_r28_r31_r32_two_people_in_two_browsers(#[case] script: bool) {
     let gate = Gate::start().await;
     let (issued, other) = (gate.issue("ada").await, gate.issue("ada").await);
     let input = json!({
@@ -62,6 +62,7 @@ async fn r03_r04_r09_r10_r31_r32_two_people_in_two_browsers(#[case] script: bool
     assert!(text(&seen, "/bob/text").contains("bob@people.example"), "{seen:#}");
     assert_eq!(seen["asked"], 1, "the issuer asks who it is");
     assert!(text(&seen, "/second/text").contains("ada@people.example"), "{seen:#}");
+    assert_eq!(seen["refused"], json!([403, 403, 403]));
     assert_eq!(text(&seen, "/done/heading"), "Done");
     assert_eq!(seen["complaints"], json!([]));
     let claimed = gate.server.handler().claim(&issued, None).await;

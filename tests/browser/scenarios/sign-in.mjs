@@ -39,6 +39,16 @@ export default async function ({ input, open }) {
   await bob.page.waitForURL((url) => url.href.startsWith(input.issuer));
   await signIn(bob.page, 'bob');
   seen.bob = await look(bob.page);
+  // What ada's page holds is of no use in bob's browser, nor without its token.
+  const proof = {};
+  for (const name of ['_render', '_token']) {
+    proof[name] = await ada.page.locator(`form.entry input[name=${name}]`).inputValue();
+  }
+  const send = async ({ context }, form) => {
+    const options = { form: { ...form, api_key: 'stolen' }, headers: { origin: new URL(input.link).origin } };
+    return (await context.request.post(`${input.link}/secret`, options)).status();
+  };
+  seen.refused = [await send(bob, proof), await send(ada, {}), await send(ada, { ...proof, _render: 'other' })];
   // The issuer remembers bob; "another account" asks who it is all the same.
   await bob.page.getByRole('button', { name: 'Sign in with another account' }).click();
   await bob.page.waitForURL((url) => url.href.startsWith(input.issuer));
@@ -50,7 +60,7 @@ export default async function ({ input, open }) {
   await second.goto(input.other);
   seen.second = await look(second);
   await ada.page.getByLabel('WeatherCo API key').fill(input.value);
-  await ada.page.getByRole('button', { name: /^Send to/ }).click();
+  await ada.page.getByRole('button', { name: /^Send to/ }).dblclick();
   await ada.page.waitForURL(/\/done$/);
   seen.done = await look(ada.page);
   // The issuer's own pages may complain of what they like.
