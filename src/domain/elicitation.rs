@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Attempt, Binding, ClientId, Code, Digest, ElicitationId, Happening, Kind, Operation, OperatorId, Refusal,
-    Request, State, StateName, Subject, Timestamp, What,
+    Request, State, StateName, Subject, Tag, Timestamp, What,
 };
 
 /// What was agreed when the elicitation was issued. It never changes.
@@ -62,6 +62,9 @@ pub struct Elicitation {
     opened_at: Option<Timestamp>,
     /// Fields of a completed form from which white space around the value was removed.
     trimmed: Vec<String>,
+    /// Digest of what the browser has that answered, where nobody knows who that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answered_in: Option<Tag>,
     state: State,
     #[serde(skip)]
     happened: Vec<Happening>,
@@ -120,6 +123,7 @@ impl Elicitation {
             expires_at: terms.created_at + terms.lifetime,
             opened_at: None,
             trimmed: Vec::new(),
+            answered_in: None,
             state: State::Pending,
             happened: vec![Happening { what: What::Issued, from: None, to: StateName::Pending }],
             terms,
@@ -156,10 +160,17 @@ impl Elicitation {
         }
     }
 
-    /// Whether it awaits its code, and the browser with this digest is the one that it is shown to.
+    /// Whether somebody has answered whom nobody knows.
     #[must_use]
-    pub fn shows_code_to(&self, digest: &[u8; 32]) -> bool {
-        matches!(&self.state, State::Unconfirmed { browser, .. } if browser == digest)
+    pub const fn is_answered(&self) -> bool {
+        self.answered_in.is_some()
+    }
+
+    /// Whether it was the browser with this digest that answered, where nobody knows who that was. It alone is shown the
+    /// code.
+    #[must_use]
+    pub fn was_answered_in(&self, digest: [u8; 32]) -> bool {
+        self.answered_in == Some(Tag(digest))
     }
 
     /// When the verified subject first saw the page.
@@ -423,7 +434,8 @@ impl Theirs {
     ) -> Result<Elicitation, Refusal> {
         let mut started = self.start(now)?.0;
         started.trimmed = trimmed;
-        let state = State::Unconfirmed { at: now, code, browser, wrong: 0, until: now + CODE_TIME };
+        started.answered_in = Some(Tag(browser));
+        let state = State::Unconfirmed { at: now, code, wrong: 0, until: now + CODE_TIME };
         Ok(started.moved(What::Finished, state))
     }
 

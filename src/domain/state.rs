@@ -24,9 +24,6 @@ pub enum State {
         at: Timestamp,
         /// What must come back.
         code: Code,
-        /// Digest of what the browser has whose form it was: it alone is shown the code.
-        #[serde(with = "super::ids::hex")]
-        browser: [u8; 32],
         /// How often another came.
         wrong: u8,
         /// When it is too late.

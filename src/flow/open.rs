@@ -65,10 +65,16 @@ impl Guest {
         matches!(self.client.identity.way(), Way::Code)
     }
 
-    /// Whether what this browser entered is what waits for its code.
+    /// Whether it was this browser that answered, where nobody knows who that was.
     #[must_use]
     pub const fn finished_here(&self) -> bool {
         self.finished_here
+    }
+
+    /// Whether somebody else did.
+    #[must_use]
+    pub const fn is_too_late(&self) -> bool {
+        self.elicitation().is_answered() && !self.finished_here
     }
 
     /// Whether the person signed in from our page, and can sign in as somebody else there.

@@ -9,7 +9,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::form::FormProof;
-use super::session::session_cookie;
 use super::visit::Visit;
 use super::{Client, Error, Gate};
 use crate::domain::binding::sha256;
@@ -57,8 +56,6 @@ pub enum Begun {
         departure: String,
         /// The value of [`BROWSER_COOKIE`].
         browser: String,
-        /// The cookie of the session that was ended before.
-        signed_out: Option<String>,
     },
     /// The right person is signed in already.
     SignedIn,
@@ -90,7 +87,8 @@ impl Gate {
     ) -> Result<Begun, Error> {
         let (elicitation, client) = self.linked(id).await?;
         let person = self.signed_in(&client, browser).await?;
-        // The page may be older than the session, or younger than its end: another tab, a second click.
+        // The page may be older than the session, or its session ended: another tab, a second click. So the cookie of an
+        // ended session, which is worth nothing else, stays where it is.
         let sessions = Self::possible_sessions(&client, browser);
         self.check_proof(&elicitation, &sessions, proof, same_origin).await?;
         if !again && person.is_some_and(|person| elicitation.clone().opened_by(&person.subject).is_ok()) {
@@ -120,8 +118,7 @@ impl Gate {
             over: false,
         };
         self.remember(&name, &departure, AWAY).await?;
-        let signed_out = again.then(|| session_cookie(&client));
-        Ok(Begun::Leaves { departure: name, browser: cookie, signed_out })
+        Ok(Begun::Leaves { departure: name, browser: cookie })
     }
 
     /// Where the client's source sends the browser, and what ties its return to this.

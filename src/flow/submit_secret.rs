@@ -22,8 +22,8 @@ pub enum Submitted {
         code: Code,
         /// How long it counts.
         left: Duration,
-        /// What tells that browser again: a cookie, name and value.
-        cookie: (String, String),
+        /// What tells that browser again, if it has not got it yet: a cookie, name and value.
+        cookie: Option<(String, String)>,
     },
     /// Somebody else has answered before, who is not known either.
     AnsweredElsewhere,
@@ -43,25 +43,36 @@ impl Gate {
         entered: impl Fn(&str) -> Option<&'a str>,
     ) -> Result<Submitted, Error> {
         let Request::Secret(request) = &guest.elicitation().terms().request;
+        // Whoever comes too late is told that, and not what is wrong with their form.
+        let late = guest.elicitation().is_answered();
         let mut accepted = match request.accept(entered) {
             Ok(accepted) => Some(accepted),
+            Err(_) if late => None,
             Err(errors) => return Ok(Submitted::Rejected(errors)),
         };
         // The same for the same form sent twice, and like no other.
-        let mark = self.ring.tag(Lookup::Render(guest.id(), render)).to_string();
-        let digest = sha256(mark.as_bytes());
-        let finished = |elicitation: &Elicitation, now: Timestamp| match elicitation.awaits_code() {
-            Some(code) if elicitation.shows_code_to(&digest) => Submitted::Finished {
-                code: code.clone(),
-                left: now.until(elicitation.expires_at()),
-                cookie: (code_cookie(elicitation.id()), mark.clone()),
-            },
-            _ => Submitted::AnsweredElsewhere,
+        let marks: Vec<_> =
+            self.ring.tags(Lookup::Render(guest.id(), render)).map(|tag| tag.to_string()).collect();
+        let mark = marks.first().cloned().unwrap_or_default();
+        let finished = |elicitation: &Elicitation, now: Timestamp| {
+            let mark = marks.iter().find(|mark| elicitation.was_answered_in(sha256(mark.as_bytes())));
+            if mark.is_none() && !guest.finished_here() {
+                return Submitted::AnsweredElsewhere;
+            }
+            match elicitation.awaits_code() {
+                Some(code) => Submitted::Finished {
+                    code: code.clone(),
+                    left: now.until(elicitation.expires_at()),
+                    cookie: mark.map(|mark| (code_cookie(elicitation.id()), mark.clone())),
+                },
+                None => Submitted::Completed,
+            }
         };
         self.step(guest.id(), guest.actor(), Needs::Record, |found| {
             let theirs = guest.take(found.elicitation)?;
             let state = theirs.elicitation().state().name();
-            if theirs.elicitation().awaits_code().is_some() {
+            let settled = state.is_terminal() && !matches!(state, StateName::Claimed);
+            if theirs.elicitation().is_answered() && !settled {
                 return Ok(Decision::Stay(finished(theirs.elicitation(), found.now)));
             }
             if matches!(state, StateName::Completed | StateName::Claimed) {
@@ -72,7 +83,8 @@ impl Gate {
                 return Err(Refusal::Ended(state).into());
             };
             let (elicitation, answer) = if guest.is_unknown() {
-                let unconfirmed = theirs.finish(trimmed, Code::fresh(&*self.random), digest, found.now)?;
+                let unconfirmed =
+                    theirs.finish(trimmed, Code::fresh(&*self.random), sha256(mark.as_bytes()), found.now)?;
                 let answer = finished(&unconfirmed, found.now);
                 (unconfirmed, answer)
             } else {
@@ -90,9 +102,9 @@ fn code_cookie(id: ElicitationId) -> String {
     format!("__Host-sidegate-code-{id}")
 }
 
-/// Whether it was this browser's form that waits for its code.
+/// Whether it was this browser that answered, where nobody knows who that was.
 pub(super) fn finished_in(elicitation: &Elicitation, browser: &Browser<'_>) -> bool {
-    elicitation.awaits_code().is_some()
+    elicitation.is_answered()
         && (browser.cookie)(&code_cookie(elicitation.id()))
-            .is_some_and(|mark| elicitation.shows_code_to(&sha256(mark.as_bytes())))
+            .is_some_and(|mark| elicitation.was_answered_in(sha256(mark.as_bytes())))
 }

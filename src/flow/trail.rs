@@ -10,6 +10,8 @@ const PAGE: usize = 1000;
 
 impl Gate {
     pub(super) fn seal_event(&self, event: &Event) -> Result<Vec<u8>, Error> {
+        // Whatever is done has an event: nothing is, while others could not open what is sealed here.
+        self.keys.fits()?;
         let plain = serde_json::to_vec(event).map_err(|_| OpenError::Broken)?;
         Ok(self.ring.seal(Place::Event, &plain)?)
     }

@@ -109,8 +109,19 @@ async fn r04_the_code_is_for_the_browser_that_answered_and_for_no_other() {
     let theirs = attacker.cookies().into_values().next().unwrap();
     attacker.plant(&format!("__Host-sidegate-code-{}", issued.id), &theirs);
     assert_eq!(attacker.get(&issued.url).await.status, 409);
-    assert_eq!(code(&victim.get(&issued.url).await), shown);
+    // The victim's own second tab, an invalid form of a stranger, and everybody after the code came back.
+    let tab = victim.get(&issued.url).await;
+    assert_eq!(code(&tab), shown);
+    let old = [form[..2].to_vec(), vec![("api_key".to_owned(), "again".to_owned())]].concat();
+    assert_eq!(code(&victim.post(&format!("{}/secret", issued.url), &old).await), shown);
+    let empty = [form[..2].to_vec(), vec![("api_key".to_owned(), String::new())]].concat();
+    assert_eq!(attacker.post(&format!("{}/secret", issued.url), &empty).await.status, 409);
     assert_eq!(confirm(&handler, &issued.id, &shown).await.status, 200);
+    assert_eq!(attacker.post(&format!("{}/secret", issued.url), &form).await.status, 409);
+    assert_eq!(attacker.get(&issued.url).await.status, 409);
+    assert_eq!(victim.get(&issued.url).await.heading(), "Done");
+    let claimed = handler.claim(&issued, None).await;
+    assert_eq!(claimed.text_at("/credential/values/api_key"), "the victim's");
 }
 
 #[tokio::test]

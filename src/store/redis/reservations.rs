@@ -81,16 +81,19 @@ impl Redis {
         if take.is_empty() && join.is_empty() {
             return Ok(Ok(reserved));
         }
-        let attempts = try_join_all(take.iter().map(|slot| self.take(id, nonce, slot))).await?;
+        // One after the other, in the same order everywhere: two that want the same slots never have one each.
+        let mut ordered: Vec<_> = take.iter().collect();
+        ordered.sort_by_key(|slot| slot.tag.0);
         let mut refused = None;
-        for (slot, attempt) in take.iter().zip(attempts) {
-            match attempt {
+        for slot in ordered {
+            match self.take(id, nonce, slot).await? {
                 Attempt::Taken(had, at) if reserved.taken.iter().all(|(tag, _)| *tag != slot.tag) => {
                     reserved.taken.push((slot.tag, had));
                     reserved.began(at);
                 }
                 Attempt::Held(other) if slot.required => {
-                    refused = refused.or(Some(Committed::Taken(other)));
+                    refused = Some(Committed::Taken(other));
+                    break;
                 }
                 Attempt::Taken(..) | Attempt::Held(_) => {}
             }

@@ -24,8 +24,10 @@ pub async fn guard(
     let Some(site) = request.app_data::<web::Data<Site>>().cloned() else {
         return Ok(next.call(request).await?.map_into_boxed_body());
     };
-    let path = request.path().strip_prefix(site.prefix.as_str()).unwrap_or(request.path());
-    let health = matches!(request.path(), "/healthz" | "/readyz");
+    // As the routes see it: `/s%69gnin` leads where `/signin` does.
+    let routed = request.match_info().as_str();
+    let path = routed.strip_prefix(site.prefix.as_str()).unwrap_or(routed);
+    let health = matches!(routed, "/healthz" | "/readyz");
     let api = path.starts_with("/v1") || path == "/openapi.json";
     let free = api || health || path.starts_with("/static/");
     let problem = if !health && !is_ours(request.request(), &site) {

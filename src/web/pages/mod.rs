@@ -136,15 +136,14 @@ impl Pages {
     /// The page for how a guest's elicitation stands: the form, or what it came to.
     fn standing(&self, gate: &Gate, guest: &Guest) -> HttpResponse {
         let client = guest.client();
-        if let Some(code) = guest.elicitation().awaits_code() {
-            let left = gate.now().until(guest.elicitation().expires_at());
-            return if guest.finished_here() {
-                self.code(code, left, client)
-            } else {
-                self.answered_elsewhere(client)
-            };
+        let state = guest.elicitation().state().name();
+        if guest.is_too_late() && (!state.is_terminal() || state == StateName::Claimed) {
+            return self.answered_elsewhere(client);
         }
-        match guest.elicitation().state().name() {
+        if let Some(code) = guest.elicitation().awaits_code() {
+            return self.code(code, gate.now().until(guest.elicitation().expires_at()), client);
+        }
+        match state {
             StateName::Pending | StateName::InProgress => {
                 self.form(gate, guest, StatusCode::OK, &[], &|_| None)
             }

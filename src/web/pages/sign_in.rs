@@ -39,14 +39,9 @@ pub async fn begin(desk: Desk, payload: web::Payload) -> HttpResponse {
     match begun.await {
         Ok(Begun::SignedIn) => Pages::see_other(page),
         Ok(Begun::Failed(error)) => Pages::see_other(format!("{page}/sign-in/{}", word(error))),
-        Ok(Begun::Leaves { departure, browser, signed_out }) => {
+        Ok(Begun::Leaves { departure, browser }) => {
             let mut response = Pages::see_other(format!("{page}/leave/{departure}"));
             set(&mut response, &cookie(BROWSER_COOKIE, browser));
-            if let Some(session) = signed_out {
-                let mut gone = cookie(session, "");
-                gone.make_removal();
-                set(&mut response, &gone);
-            }
             response
         }
         Err(error) => pages.failed(error, ""),

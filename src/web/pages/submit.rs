@@ -3,7 +3,6 @@
 
 use std::pin::Pin;
 
-use actix_web::cookie::time::Duration;
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
 use actix_web::{Error, FromRequest, HttpRequest, HttpResponse, web};
@@ -57,11 +56,11 @@ pub async fn secret(desk: Desk, payload: web::Payload) -> HttpResponse {
     let render = form.value("_render").unwrap_or_default();
     match desk.gate.submit_secret(&guest, render, entered).await {
         // At once and not after a redirect: the one chance where cookies are not kept.
-        Ok(Submitted::Finished { code, left, cookie: (name, value) }) => {
+        Ok(Submitted::Finished { code, left, cookie: mark }) => {
             let mut response = desk.pages.code(&code, left, guest.client());
-            let mut mark = cookie(name, value);
-            mark.set_max_age(i64::try_from(left.as_secs()).ok().map(Duration::seconds));
-            set(&mut response, &mark);
+            if let Some((name, value)) = mark {
+                set(&mut response, &cookie(name, value));
+            }
             response
         }
         Ok(Submitted::AnsweredElsewhere) => desk.pages.answered_elsewhere(guest.client()),
