@@ -68,7 +68,7 @@ impl Gate {
         }
         if session.used + NOTED_EVERY <= now {
             session.used = now;
-            self.remember(&name, &session, IDLE.min(left)).await?;
+            self.renew(&name, &session, IDLE.min(left)).await?;
         }
         Ok(Some(Person { subject: session.subject, name: session.name, session: id(&name) }))
     }

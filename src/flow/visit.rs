@@ -37,9 +37,19 @@ impl Gate {
     ) -> Result<(), Error> {
         let now = self.now();
         let tag = self.ring.tag(Lookup::Visit(V::KIND, name));
-        let plain = serde_json::to_vec(visit).map_err(|_| OpenError::Broken)?;
-        let sealed = self.ring.seal(Place::Visit(V::KIND, tag), &plain)?;
+        let sealed = self.seal_visit(tag, visit)?;
         Ok(self.store.put_visit(tag, sealed, now, now + lasts).await?)
+    }
+
+    /// Remembers something in the place of what is remembered under a name, if there still is anything: what somebody
+    /// takes at the same moment stays taken.
+    pub(super) async fn renew<V: Visit>(&self, name: &str, visit: &V, lasts: Duration) -> Result<(), Error> {
+        let now = self.now();
+        for tag in self.visit_tags::<V>(name) {
+            let sealed = self.seal_visit(tag, visit)?;
+            self.store.renew_visit(tag, sealed, now, now + lasts).await?;
+        }
+        Ok(())
     }
 
     /// What is remembered under a name.
@@ -66,6 +76,11 @@ impl Gate {
     fn visit_tags<'a, V: Visit>(&'a self, name: &'a str) -> impl Iterator<Item = Tag> + 'a {
         let known = (name.len() == NAME).then(|| self.ring.tags(Lookup::Visit(V::KIND, name)));
         known.into_iter().flatten()
+    }
+
+    fn seal_visit<V: Visit>(&self, tag: Tag, visit: &V) -> Result<Vec<u8>, Error> {
+        let plain = serde_json::to_vec(visit).map_err(|_| OpenError::Broken)?;
+        Ok(self.ring.seal(Place::Visit(V::KIND, tag), &plain)?)
     }
 
     fn open_visit<V: Visit>(&self, tag: Tag, sealed: &[u8]) -> Result<V, Error> {

@@ -147,6 +147,19 @@ impl Store for Memory {
         Ok(())
     }
 
+    async fn renew_visit(
+        &self,
+        tag: Tag,
+        sealed: Vec<u8>,
+        _now: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), Unavailable> {
+        if let Some(visit) = self.tables().visits.get_mut(&tag) {
+            *visit = (until, sealed);
+        }
+        Ok(())
+    }
+
     async fn visit(&self, tag: Tag, now: Timestamp) -> Result<Option<Vec<u8>>, Unavailable> {
         Ok(self.tables().visits.get(&tag).filter(|(until, _)| *until > now).map(|(_, sealed)| sealed.clone()))
     }

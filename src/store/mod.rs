@@ -223,6 +223,18 @@ pub trait Store: Send + Sync {
         until: Timestamp,
     ) -> Result<(), Unavailable>;
 
+    /// Replaces what this tag leads to, and until when it is kept, if there is something: what was taken stays gone.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    async fn renew_visit(
+        &self,
+        tag: Tag,
+        sealed: Vec<u8>,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), Unavailable>;
+
     /// What this tag leads to, if its time is not over at `now`.
     ///
     /// # Errors

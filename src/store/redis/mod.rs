@@ -323,11 +323,17 @@ impl Store for Redis {
         now: Timestamp,
         until: Timestamp,
     ) -> Result<(), Unavailable> {
-        let lives = (now.until(until) + VISIT_BROOM).as_millis();
-        let value = [&until.millis().to_be_bytes()[..], &sealed].concat();
-        let mut command = cmd("SET");
-        command.arg(self.keys.visit(tag)).arg(value).arg("PX").arg(u64::try_from(lives).unwrap_or(u64::MAX));
-        self.run::<Value>(&command).await.map(drop)
+        self.run::<Value>(&self.set_visit(tag, &sealed, now, until)).await.map(drop)
+    }
+
+    async fn renew_visit(
+        &self,
+        tag: Tag,
+        sealed: Vec<u8>,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), Unavailable> {
+        self.run::<Value>(self.set_visit(tag, &sealed, now, until).arg("XX")).await.map(drop)
     }
 
     async fn visit(&self, tag: Tag, now: Timestamp) -> Result<Option<Vec<u8>>, Unavailable> {
@@ -457,6 +463,15 @@ impl Store for Redis {
 }
 
 impl Redis {
+    /// The command that keeps what belongs to a visit.
+    fn set_visit(&self, tag: Tag, sealed: &[u8], now: Timestamp, until: Timestamp) -> Cmd {
+        let lives = (now.until(until) + VISIT_BROOM).as_millis();
+        let value = [&until.millis().to_be_bytes()[..], sealed].concat();
+        let mut command = cmd("SET");
+        command.arg(self.keys.visit(tag)).arg(value).arg("PX").arg(u64::try_from(lives).unwrap_or(u64::MAX));
+        command
+    }
+
     /// The next ids in their order, at most `limit`.
     async fn ids(
         &self,

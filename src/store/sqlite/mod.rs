@@ -136,6 +136,16 @@ impl Store for Sqlite {
         self.write(|reply| Job::PutVisit { tag, sealed, now, until, reply }).await
     }
 
+    async fn renew_visit(
+        &self,
+        tag: Tag,
+        sealed: Vec<u8>,
+        _now: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), Unavailable> {
+        self.write(|reply| Job::RenewVisit { tag, sealed, until, reply }).await
+    }
+
     async fn visit(&self, tag: Tag, now: Timestamp) -> Result<Option<Vec<u8>>, Unavailable> {
         self.read(|reply| Read::Visit(tag, now, reply)).await
     }

@@ -29,6 +29,7 @@ pub(super) enum Job {
     Commit(Box<Commit>, Reply<Committed>),
     Append(Vec<Vec<u8>>, Reply<()>),
     PutVisit { tag: Tag, sealed: Vec<u8>, now: Timestamp, until: Timestamp, reply: Reply<()> },
+    RenewVisit { tag: Tag, sealed: Vec<u8>, until: Timestamp, reply: Reply<()> },
     TakeVisit { tag: Tag, now: Timestamp, reply: Reply<Option<Vec<u8>>> },
     Postpone { id: ElicitationId, version: u64, due: Timestamp, reply: Reply<()> },
     Ping(Reply<()>),
@@ -188,6 +189,7 @@ impl Job {
             Self::TakeVisit { reply, .. } => drop(reply.send(Err(Unavailable(error.to_owned())))),
             Self::Append(_, reply)
             | Self::PutVisit { reply, .. }
+            | Self::RenewVisit { reply, .. }
             | Self::Postpone { reply, .. }
             | Self::Ping(reply) => {
                 drop(reply.send(Err(Unavailable(error.to_owned()))));
@@ -208,6 +210,11 @@ fn perform(db: &Transaction<'_>, job: Job, effects: &mut Effects) -> Result<Answ
             effects.erased += run(db, "DELETE FROM visits WHERE until <= ?1", [now.millis()])?;
             let sql = "INSERT INTO visits VALUES (?1, ?2, ?3)
                        ON CONFLICT DO UPDATE SET until = ?2, sealed = ?3";
+            run(db, sql, params![tag.0, until.millis(), sealed])?;
+            Ok(Answer::Done(reply))
+        }
+        Job::RenewVisit { tag, sealed, until, reply } => {
+            let sql = "UPDATE visits SET until = ?2, sealed = ?3 WHERE tag = ?1";
             run(db, sql, params![tag.0, until.millis(), sealed])?;
             Ok(Answer::Done(reply))
         }

@@ -42,6 +42,7 @@ macro_rules! contract {
                 of_64_that_race_for_a_required_slot_one_wins_and_is_known_to_the_others,
                 of_64_that_race_for_an_optional_slot_one_is_found,
                 r09_of_64_that_take_a_visit_one_gets_it,
+                r09_what_is_taken_stays_taken_whoever_renews_it,
                 r22_of_64_commits_of_one_record_that_take_a_slot_the_one_that_is_done_has_it, r35_of_64_that_race_for_a_quota_of_10_10_get_in,
                 r35_a_quota_holds_while_records_join_and_leave, r37_appends_and_commits_at_once_leave_no_gap;
             );

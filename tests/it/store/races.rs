@@ -107,6 +107,22 @@ pub(super) async fn r09_of_64_that_take_a_visit_one_gets_it(opened: &Opened) {
     }
 }
 
+pub(super) async fn r09_what_is_taken_stays_taken_whoever_renews_it(opened: &Opened) {
+    let (now, until) = (Timestamp::from_millis(1000), Timestamp::from_millis(2000));
+    for number in 1..=10 {
+        opened.store().put_visit(tag(number), vec![number], now, until).await.unwrap();
+        race(opened, |task, store| async move {
+            if task == 32 {
+                assert!(store.take_visit(tag(number), now).await.unwrap().is_some());
+            } else {
+                store.renew_visit(tag(number), vec![0], now, until).await.unwrap();
+            }
+        })
+        .await;
+        assert_eq!(opened.store().visit(tag(number), now).await.unwrap(), None);
+    }
+}
+
 pub(super) async fn r35_of_64_that_race_for_a_quota_of_10_10_get_in(opened: &Opened) {
     let results = race(opened, |number, store| async move {
         create(id(number)).joins(tag(8), 1000).joins(tag(9), 10).event(b"in").on(&*store).await

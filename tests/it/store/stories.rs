@@ -286,6 +286,10 @@ pub(super) async fn a_visit_is_kept_until_its_time_and_taken_once(opened: &Opene
     store.put_visit(tag(1), b"longer".to_vec(), at(1500), at(9000)).await.unwrap();
     assert_eq!(store.visit(tag(1), at(8999)).await.unwrap(), Some(b"longer".to_vec()));
     assert_eq!(store.take_visit(tag(3), at(1999)).await.unwrap(), Some(vec![3]));
+    for number in [1, 3] {
+        store.renew_visit(tag(number), b"renewed".to_vec(), at(1500), at(9500)).await.unwrap();
+    }
+    assert_eq!(store.visit(tag(1), at(9499)).await.unwrap(), Some(b"renewed".to_vec()));
     assert_eq!(store.take_visit(tag(3), at(1999)).await.unwrap(), None);
     assert_eq!(store.visit(tag(3), at(1999)).await.unwrap(), None);
     assert_eq!(verified_trail(store).await, []);
