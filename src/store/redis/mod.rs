@@ -9,17 +9,19 @@
 //! the time at which a sweep has removed them, as a broom for what a crash left behind. The trail alone goes by it.
 
 mod durable;
+mod index;
 mod keys;
 mod reservations;
 mod scripts;
 mod trail;
+mod visits;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::future::{join, join_all, try_join_all};
+use futures_util::future::{join, join_all};
 use redis::{Cmd, FromRedisValue, Value, cmd};
 
 use super::{Commit, Committed, Entry, Expect, Extent, Outcome, Store, Stored, Tag, Unavailable, Write};
@@ -29,6 +31,7 @@ use durable::Durable;
 use keys::{Keys, SHARDS, Shard, quota_field, slot_field};
 use reservations::{HOLDS, Reserved};
 use scripts::{Call, Scripts};
+use visits::in_time;
 
 /// The shared store.
 pub struct Redis {
@@ -67,9 +70,6 @@ const LEASE: Duration = Duration::from_secs(5);
 
 /// How long whoever reads the trail, or closes, waits for what is on its way there.
 const DRAIN_FOR_READERS: Duration = Duration::from_secs(5);
-/// How much longer than it counts a visit's key lives.
-const VISIT_BROOM: Duration = Duration::from_mins(1);
-
 impl Redis {
     /// A store on this server, whose keys begin with `prefix`. Must be called within a tokio runtime.
     #[must_use]
@@ -245,12 +245,6 @@ struct Look {
 
 fn read<T: FromRedisValue>(value: Value) -> Result<T, Unavailable> {
     redis::from_redis_value(value).map_err(|_| Unavailable("Redis gave an answer of another kind".to_owned()))
-}
-
-/// What a visit's key holds, if its time is not over.
-fn in_time(mut value: Vec<u8>, now: Timestamp) -> Option<Vec<u8>> {
-    let (until, _) = value.split_first_chunk::<8>()?;
-    (i64::from_be_bytes(*until) > now.millis()).then(|| value.split_off(8))
 }
 
 fn full() -> Unavailable {
@@ -459,55 +453,5 @@ impl Store for Redis {
         if let Err(error) = self.call::<i64>(&lease).await {
             tracing::debug!(%error, "the lease was not given back");
         }
-    }
-}
-
-impl Redis {
-    /// The command that keeps what belongs to a visit.
-    fn set_visit(&self, tag: Tag, sealed: &[u8], now: Timestamp, until: Timestamp) -> Cmd {
-        let lives = (now.until(until) + VISIT_BROOM).as_millis();
-        let value = [&until.millis().to_be_bytes()[..], sealed].concat();
-        let mut command = cmd("SET");
-        command.arg(self.keys.visit(tag)).arg(value).arg("PX").arg(u64::try_from(lives).unwrap_or(u64::MAX));
-        command
-    }
-
-    /// The next ids in their order, at most `limit`.
-    async fn ids(
-        &self,
-        after: Option<ElicitationId>,
-        limit: usize,
-    ) -> Result<Vec<ElicitationId>, Unavailable> {
-        let mut ids = Vec::new();
-        let first = after.map(Shard::of);
-        for shard in Shard::all().filter(|shard| first.is_none_or(|first| *shard >= first)) {
-            let from = match after {
-                Some(after) if Some(shard) == first => [b"(", &after.as_bytes()[..]].concat(),
-                _ => b"-".to_vec(),
-            };
-            let mut command = cmd("ZRANGE");
-            command.arg(self.keys.ids(shard)).arg(from).arg("+").arg("BYLEX");
-            command.arg("LIMIT").arg(0).arg(limit - ids.len());
-            ids.extend(self.run::<Vec<[u8; 16]>>(&command).await?.into_iter().map(ElicitationId::from_bytes));
-            if ids.len() >= limit {
-                break;
-            }
-        }
-        Ok(ids)
-    }
-
-    /// The records of these ids. An index that names what is not there is mended.
-    async fn stored(&self, ids: impl IntoIterator<Item = ElicitationId>) -> Result<Vec<Stored>, Unavailable> {
-        let records = try_join_all(ids.into_iter().map(|id| async move {
-            let found = self.load(id).await?;
-            if found.is_none() {
-                let shard = Shard::of(id);
-                let call = self.scripts.repair.call().key(self.keys.record(id));
-                let call = call.key(self.keys.due(shard)).key(self.keys.ids(shard));
-                self.call::<i64>(&call.arg(id.as_bytes().to_vec())).await?;
-            }
-            Ok::<_, Unavailable>(found)
-        }));
-        Ok(records.await?.into_iter().flatten().collect())
     }
 }
