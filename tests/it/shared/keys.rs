@@ -183,6 +183,7 @@ async fn r44_what_cannot_be_opened_still_goes_when_its_time_is_over() {
     let record: Vec<String> = redis.ask(&["KEYS", &format!("*:record:{}", issued.id)]).await;
     redis.ask::<i64>(&["HSET", &record[0], "record", "of no key"]).await;
     redis.ask::<i64>(&["PEXPIRE", &record[0], "60000"]).await;
+    tokio::time::sleep(std::time::Duration::from_secs(9)).await;
     eventually("the sweep has met it", async || {
         (0..2)
             .any(|number| fleet.at(number).log().contains("cannot be opened; it is left for an hour"))
