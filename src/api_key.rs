@@ -8,13 +8,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
 use crate::domain::Random;
+use crate::domain::binding::sha256;
 use crate::domain::ids::{NotHex, parse_hex, write_hex};
 
 /// Whose key it is.
@@ -58,7 +58,7 @@ pub fn is_well_formed(holder: Holder, text: &str) -> bool {
 }
 
 fn checksum(body: &str) -> String {
-    let mut text = URL_SAFE_NO_PAD.encode(digest(&SHA256, body.as_bytes()));
+    let mut text = URL_SAFE_NO_PAD.encode(sha256(body.as_bytes()));
     text.truncate(CHECKSUM);
     text
 }
@@ -77,9 +77,7 @@ impl KeyDigest {
     /// The digest of what somebody presents as a key.
     #[must_use]
     pub fn of_text(text: &str) -> Self {
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
-        Self(bytes)
+        Self(sha256(text.as_bytes()))
     }
 
     /// Compares in constant time.

@@ -195,8 +195,7 @@ impl Elicitation {
     #[must_use]
     pub fn settle(self, now: Timestamp) -> Self {
         let deadline = match self.state {
-            State::Pending | State::InProgress { .. } => self.expires_at,
-            State::Unconfirmed { until, .. } => until,
+            State::Pending | State::InProgress { .. } | State::Unconfirmed { .. } => self.expires_at(),
             State::Completed { claim_by, .. } => claim_by,
             _ => return self,
         };
@@ -330,8 +329,7 @@ impl Elicitation {
     #[must_use]
     pub fn due(&self, now: Timestamp, spans: &Spans) -> Timestamp {
         match self.state {
-            State::Pending | State::InProgress { .. } => self.expires_at,
-            State::Unconfirmed { until, .. } => until,
+            State::Pending | State::InProgress { .. } | State::Unconfirmed { .. } => self.expires_at(),
             State::Completed { claim_by, .. } => claim_by,
             State::Claimed { replay_until, .. } if now < replay_until => replay_until,
             State::Claimed { at, .. }

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Invalid;
+use super::binding::sha256;
 use super::ids::{NotHex, parse_hex, write_hex};
 use super::text::{Shape, plain};
 
@@ -84,9 +84,7 @@ impl Digest {
             id: Option<&'a str>,
         }
         let canonical = canonical_json(&Parts { name, arguments, id })?;
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(digest(&SHA256, &canonical).as_ref());
-        Ok(Self(bytes))
+        Ok(Self(sha256(&canonical)))
     }
 
     /// The 256 bits.

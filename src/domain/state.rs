@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::binding::sha256;
 use super::{Code, OperatorId, Random, Timestamp};
 
 /// Where an elicitation is in its life, with what belongs to that moment.
@@ -167,10 +168,7 @@ impl Attempt {
     /// The attempt that a caller named; only a digest of the name is kept.
     #[must_use]
     pub fn named(name: &str) -> Self {
-        let mut bytes = [0; 32];
-        bytes
-            .copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, name.as_bytes()).as_ref());
-        Self(bytes)
+        Self(sha256(name.as_bytes()))
     }
 
     /// An attempt like no other, for callers that named none.

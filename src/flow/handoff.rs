@@ -7,25 +7,19 @@ use serde::{Deserialize, Serialize};
 use super::sign_in::Back;
 use super::visit::Visit;
 use super::{Client, Error, Gate};
-use crate::domain::ids::hex;
-use crate::domain::text::{Shape, plain};
-use crate::domain::{Actor, ElicitationId, Subject, Timestamp};
-use crate::identity::{Browser, Reason, SignInError, Way, shown_name};
+use crate::domain::text::plain;
+use crate::domain::{Actor, Subject, Timestamp};
+use crate::identity::{Browser, NAME, Reason, SignInError, Way, shown_name};
 
 /// How long the browser has to come back.
 const RETURN_TIME: Duration = Duration::from_mins(1);
-const NAME: Shape = Shape { longest: 200, lines: false };
 
 /// Lets one browser come back from one hand-off, once.
 #[derive(Serialize, Deserialize)]
 struct Ticket {
     handoff: String,
-    source: String,
-    elicitation: ElicitationId,
     subject: Subject,
     name: String,
-    #[serde(with = "hex")]
-    browser: [u8; 32],
 }
 
 impl Visit for Ticket {
@@ -74,15 +68,8 @@ impl Gate {
             Some(name) => plain("name", name, NAME)?,
             None => shown_name([], &subject.id),
         };
-        let taken = self.end_departure(handoff, &departure).await?.ok_or(Error::NotFound)?;
-        let ticket = Ticket {
-            handoff: handoff.to_owned(),
-            source: taken.source,
-            elicitation: taken.elicitation,
-            subject,
-            name,
-            browser: taken.browser,
-        };
+        self.end_departure(handoff, &departure).await?.ok_or(Error::NotFound)?;
+        let ticket = Ticket { handoff: handoff.to_owned(), subject, name };
         let secret = self.fresh_name();
         self.remember(&secret, &ticket, RETURN_TIME).await?;
         let url = format!("{}/handoff/{handoff}/return?ticket={secret}", self.public_url);
@@ -111,23 +98,14 @@ impl Gate {
         let ticket = if departure.began_in(browser) {
             let ours = |ticket: &Ticket| {
                 ticket.handoff == handoff
-                    && ticket.browser == departure.browser
-                    && ticket.source == client.source
+                    && departure.source == client.source
                     && client.identity.vouches_for(&ticket.subject.issuer)
             };
             self.take::<Ticket>(ticket).await?.filter(ours).ok_or(Reason::Ticket)
         } else {
             Err(Reason::OtherBrowser)
         };
-        let session = match ticket {
-            Ok(Ticket { subject, name, .. }) => {
-                Ok(self.begin_session(&client, (subject, name), browser).await?)
-            }
-            Err(reason) => {
-                self.note_refusal(&elicitation, Actor::Visitor, reason.code()).await?;
-                Err(SignInError::Refused(reason))
-            }
-        };
-        Ok(Some(Back { elicitation: departure.elicitation, session }))
+        let who = ticket.map(|Ticket { subject, name, .. }| (subject, name)).map_err(SignInError::Refused);
+        Ok(Some(self.welcome(&elicitation, &client, who, browser).await?))
     }
 }

@@ -80,7 +80,7 @@ impl Guest {
     /// Whether the person signed in from our page, and can sign in as somebody else there.
     #[must_use]
     pub fn signed_in_here(&self) -> bool {
-        matches!(self.client.identity.way(), Way::SignIn(_) | Way::Handoff(_))
+        self.client.identity.way().signs_in()
     }
 
     /// The elicitation, as it was when the person arrived.
@@ -113,7 +113,7 @@ impl Gate {
     /// [`Error::NotFound`]; [`Error::Unavailable`] also if the identity source cannot work now.
     pub async fn arrive(&self, id: ElicitationId, browser: &Browser<'_>) -> Result<Arrival, Error> {
         let (elicitation, client) = self.linked(id).await?;
-        let from_here = matches!(client.identity.way(), Way::SignIn(_) | Way::Handoff(_));
+        let from_here = client.identity.way().signs_in();
         let offer = |session| from_here.then(|| self.proof(id, session));
         let person = match self.identify(&client, &elicitation, browser).await? {
             Identified::Person(person) => person,

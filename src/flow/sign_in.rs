@@ -13,7 +13,7 @@ use super::visit::Visit;
 use super::{Client, Error, Gate};
 use crate::domain::binding::sha256;
 use crate::domain::ids::hex;
-use crate::domain::{Actor, Elicitation, ElicitationId};
+use crate::domain::{Actor, Elicitation, ElicitationId, Subject};
 use crate::identity::{Browser, Reason, Returned, SignInError, Ties, Way};
 
 /// How long a person may take at the issuer, or at the MCP server's page.
@@ -180,24 +180,32 @@ impl Gate {
             Err(Error::NotFound) => return Ok(None),
             other => other?,
         };
-        let session = match self.come_back(&departure, state, browser).await? {
+        let who = match self.come_back(&departure, state, browser).await? {
             Err(error) => Err(error),
             Ok(ties) => match client.identity.way() {
                 Way::SignIn(way) if client.source == source => way.finish(returned, &ties).await,
                 _ => Err(SignInError::Refused(Reason::SignInUnknown)),
             },
         };
-        let elicitation_id = elicitation.id();
-        Ok(Some(match session {
-            Ok(who) => {
-                let cookie = self.begin_session(&client, who, browser).await?;
-                Back { elicitation: elicitation_id, session: Ok(cookie) }
-            }
+        Ok(Some(self.welcome(&elicitation, &client, who, browser).await?))
+    }
+
+    /// Begins the session of whoever came back, or notes why there is none.
+    pub(super) async fn welcome(
+        &self,
+        elicitation: &Elicitation,
+        client: &Client,
+        who: Result<(Subject, String), SignInError>,
+        browser: &Browser<'_>,
+    ) -> Result<Back, Error> {
+        let session = match who {
+            Ok(who) => Ok(self.begin_session(client, who, browser).await?),
             Err(error) => {
-                self.note_refusal(&elicitation, Actor::Visitor, error.reason().code()).await?;
-                Back { elicitation: elicitation_id, session: Err(error) }
+                self.note_refusal(elicitation, Actor::Visitor, error.reason().code()).await?;
+                Err(error)
             }
-        }))
+        };
+        Ok(Back { elicitation: elicitation.id(), session })
     }
 
     /// Lets a sign-in come back, once, in its own browser.

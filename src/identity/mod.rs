@@ -55,7 +55,8 @@ impl Person {
     }
 }
 
-const NAME: Shape = Shape { longest: 200, lines: false };
+/// What people are called on a page.
+pub const NAME: Shape = Shape { longest: 200, lines: false };
 
 /// What the page calls a person: the first of these that can be shown, or the id. What a source passes on may have been
 /// chosen by that person.
@@ -227,6 +228,14 @@ pub enum Way<'a> {
     /// Nobody finds out: whoever has the link may act, and what they produce counts once its code came back
     /// through the MCP client.
     Code,
+}
+
+impl Way<'_> {
+    /// Whether the browser signs in from our page.
+    #[must_use]
+    pub const fn signs_in(&self) -> bool {
+        matches!(self, Self::SignIn(_) | Self::Handoff(_))
+    }
 }
 
 /// A source that every request tells.

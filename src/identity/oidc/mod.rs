@@ -15,6 +15,7 @@ use url::Url;
 
 use super::token::{self, Claims, Failed, SKEW, SubjectClaim, Verifier};
 use super::{IdentitySource, Reason, Returned, SignIn, SignInError, Ties, Way};
+use crate::domain::binding::sha256;
 use crate::domain::{Clock, Subject};
 use crate::upstream::{Upstream, UpstreamError};
 use metadata::{Discovery, Issuer};
@@ -153,7 +154,6 @@ impl SignIn for Oidc {
     async fn begin(&self, ties: &Ties, again: bool) -> Result<Url, SignInError> {
         let issuer = self.discovery.find().await?;
         let settings = &self.settings;
-        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, ties.verifier.as_bytes());
         let mut url = issuer.metadata.authorization_endpoint.clone();
         let mut query = url.query_pairs_mut();
         query
@@ -163,7 +163,7 @@ impl SignIn for Oidc {
             .append_pair("scope", &settings.scopes.join(" "))
             .append_pair("state", &ties.state)
             .append_pair("nonce", &ties.nonce)
-            .append_pair("code_challenge", &URL_SAFE_NO_PAD.encode(digest))
+            .append_pair("code_challenge", &URL_SAFE_NO_PAD.encode(sha256(ties.verifier.as_bytes())))
             .append_pair("code_challenge_method", "S256");
         let prompt = if again { Some(settings.switch_prompt.as_str()) } else { settings.prompt.as_deref() };
         if let Some(prompt) = prompt.filter(|prompt| !prompt.is_empty()) {

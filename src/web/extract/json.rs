@@ -65,8 +65,7 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<(T, [u8; 32]), Problem> {
     }
     let canonical = crate::domain::operation::canonical_json(&value)
         .map_err(|error| Invalid::new("body", error.to_string()))?;
-    let mut fingerprint = [0; 32];
-    fingerprint.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &canonical).as_ref());
+    let fingerprint = crate::domain::binding::sha256(&canonical);
     let value = serde_path_to_error::deserialize(value)
         .map_err(|error| complaint(&path(error.path()), &error.inner().to_string()))?;
     Ok((value, fingerprint))
