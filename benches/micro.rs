@@ -41,6 +41,8 @@ fn elicitation() -> Elicitation {
     let field = FieldSpec { name: "api_key".into(), label: "API key".into(), ..FieldSpec::default() };
     let summary = "Look up the weather in Oslo";
     Elicitation::issue(Terms {
+        keep: None,
+        again: None,
         id: id(),
         client: ClientId::new("weather"),
         subject: Subject { issuer: "https://idp.example".into(), id: "user-1".into() },

@@ -16,6 +16,7 @@ use url::Url;
 use crate::config::{Config, ConfigError, IdentitySettings, SharedStore, StoreSettings};
 use crate::domain::{Clock, Random};
 use crate::flow::issue::longest_kept;
+use crate::flow::errands::Errands;
 use crate::flow::keys::{KeyWatch, KeysError, Missing};
 use crate::flow::{Client, Clients, Gate};
 use crate::identity::{
@@ -28,6 +29,7 @@ use crate::store::sqlite::Sqlite;
 use crate::store::{self, Store};
 use crate::system::{SystemClock, SystemRandom};
 use crate::upstream::Upstream;
+use crate::upstream::oauth::{Provider, Providers, Settings};
 use crate::vault::{KeyFileError, create_key_file, load_key_file};
 use crate::web::extract::caller::ApiKeys;
 use crate::web::limits::Limits;
@@ -80,6 +82,8 @@ pub enum StartError {
 const HEAD_TIME: Duration = Duration::from_secs(5);
 /// How long a shutdown waits for answers that are under way, in seconds.
 const SHUTDOWN_TIME: u64 = 20;
+/// How long it waits for what is under way at providers.
+const ERRANDS_TIME: Duration = Duration::from_secs(15);
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 const FORGET_EVERY: Duration = Duration::from_mins(1);
 
@@ -93,6 +97,7 @@ impl Application {
         let random: Arc<dyn Random> = Arc::new(SystemRandom);
         let upstream = Arc::new(Upstream::new(config.allow_addresses.clone())?);
         let clients = clients(config, &upstream, &clock)?;
+        let providers = providers(config, &upstream, &clock, &random);
         let api_keys = web::Data::new(api_keys(config, &clients));
 
         let tls = config.server.tls.as_ref().map(tls::server_config).transpose()?;
@@ -114,6 +119,8 @@ impl Application {
             clock,
             random,
             clients,
+            providers,
+            errands: Errands::default(),
             public_url: public_url.as_str().trim_end_matches('/').to_owned(),
             spans: config.spans,
             quotas: config.quotas,
@@ -178,6 +185,10 @@ impl Application {
     /// # Errors
     /// What the operating system says.
     pub async fn run(self) -> std::io::Result<()> {
+        let errands = {
+            let gate = self.gate.clone();
+            actix_web::rt::spawn(async move { gate.run_errands().await })
+        };
         let sweeper = actix_web::rt::spawn(keep_sweeping(self.gate.clone(), self.shutdown.clone()));
         let limits = self.limits.clone();
         let forgetter = actix_web::rt::spawn(async move {
@@ -189,6 +200,11 @@ impl Application {
         let result = self.server.await;
         sweeper.abort();
         forgetter.abort();
+        // What is under way at a provider must not be lost.
+        self.gate.errands.close();
+        if tokio::time::timeout(ERRANDS_TIME, errands).await.is_err() {
+            tracing::error!("a provider did not answer before the service stopped");
+        }
         self.gate.store.close().await;
         result
     }
@@ -334,12 +350,26 @@ fn clients(config: &Config, upstream: &Arc<Upstream>, clock: &Arc<dyn Clock>) ->
                 name: client.name.clone(),
                 host: client.host.clone(),
                 kinds: client.kinds.clone(),
+                providers: client.providers.clone(),
                 source: client.identity.clone(),
                 identity: Arc::clone(identity),
                 round_budget: client.round_budget,
             })
         })
         .collect()
+}
+
+fn providers(
+    config: &Config,
+    upstream: &Arc<Upstream>,
+    clock: &Arc<dyn Clock>,
+    random: &Arc<dyn Random>,
+) -> Providers {
+    let provider = |settings: &Settings| {
+        let (upstream, clock, random) = (Arc::clone(upstream), Arc::clone(clock), Arc::clone(random));
+        (settings.id.clone(), Arc::new(Provider::new(settings.clone(), upstream, clock, random)))
+    };
+    config.providers.iter().map(provider).collect()
 }
 
 fn api_keys(config: &Config, clients: &Clients) -> ApiKeys {

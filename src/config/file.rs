@@ -33,6 +33,9 @@ pub(super) struct File {
     pub operators: Vec<Operator>,
     #[serde(default)]
     pub identity: BTreeMap<String, Identity>,
+    /// Read one by one, each upon its preset.
+    #[serde(default)]
+    pub providers: Vec<toml::Table>,
     #[serde(default)]
     pub upstream: Upstream,
     #[serde(default)]
@@ -107,6 +110,7 @@ pub(super) struct Client {
     pub identity: Option<String>,
     #[serde(default = "every_kind")]
     pub kinds: Vec<Asked>,
+    pub providers: Option<Vec<String>>,
     #[serde(default = "round_budget")]
     pub round_budget: u8,
 }
@@ -269,6 +273,7 @@ impl File {
             api_key_digests: vec![client],
             identity: Some(identity),
             kinds: every_kind(),
+            providers: None,
             round_budget: round_budget(),
         });
         self.operators.push(Operator { id: "local".to_owned(), api_key_digests: vec![operator] });

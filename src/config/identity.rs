@@ -9,7 +9,8 @@ use super::{ConfigError, IdentitySettings};
 use crate::identity::handoff::HandoffSettings;
 use crate::identity::oidc::OidcSettings;
 use crate::identity::proxy::ProxySettings;
-use crate::identity::{KeySource, SubjectClaim};
+use crate::identity::SubjectClaim;
+use crate::upstream::keys::KeySource;
 
 const SCOPES: [&str; 3] = ["openid", "profile", "email"];
 const MAX_AGES: std::ops::RangeInclusive<u64> = 0..=31_536_000;
@@ -125,7 +126,7 @@ pub(super) fn checked(name: &str, section: Identity) -> Result<IdentitySettings,
 }
 
 /// Whether what goes there cannot be read or changed on its way.
-fn is_protected(url: &Url) -> bool {
+pub(super) fn is_protected(url: &Url) -> bool {
     (url.scheme() == "https" && url.has_host() || url.scheme() == "http" && is_loopback_host(url))
         && url.username().is_empty()
         && url.password().is_none()

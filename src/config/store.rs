@@ -118,7 +118,7 @@ fn tls(files: &StoreTls) -> Result<Tls, ConfigError> {
     Ok(Tls { ca, client })
 }
 
-fn read(key: &str, file: &Path) -> Result<Vec<u8>, ConfigError> {
+pub(super) fn read(key: &str, file: &Path) -> Result<Vec<u8>, ConfigError> {
     std::fs::read(file)
         .map_err(|error| ConfigError::new(format!("`{key}`: {} cannot be read: {error}", file.display())))
 }

@@ -10,11 +10,12 @@ use url::{Host, Url};
 
 use super::file::{Client, File, Lifetimes};
 use super::{ClientSettings, Config, ConfigError, IdentitySettings, OperatorSettings, Rates, Server};
-use super::{identity, store};
+use super::{identity, providers, store};
 use crate::api_key::KeyDigest;
 use crate::domain::text::{Shape, plain};
 use crate::domain::{ClientId, OperatorId, Spans};
 use crate::flow::Quotas;
+use crate::upstream::oauth::Settings;
 
 pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
     let mut identities = BTreeMap::new();
@@ -22,6 +23,7 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
         let settings = identity::checked(&name, identity)?;
         identities.insert(name, settings);
     }
+    let providers = providers::checked(file.providers)?;
     let config = Config {
         server: Server {
             public_url: file.server.public_url.map(public_url).transpose()?,
@@ -34,7 +36,7 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
         make_key_file: file.keys.file.is_none(),
         lost_keys: file.keys.lost,
         key_file: file.keys.file.unwrap_or_else(|| data.join("keys.toml")),
-        clients: clients(file.clients, &identities)?,
+        clients: clients(file.clients, &identities, &providers)?,
         operators: file
             .operators
             .into_iter()
@@ -44,6 +46,7 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
             })
             .collect::<Result<_, ConfigError>>()?,
         identities,
+        providers,
         allow_addresses: file.upstream.allow_addresses,
         spans: spans(&file.lifetimes)?,
         quotas: Quotas {
@@ -153,6 +156,7 @@ fn public_url(url: Url) -> Result<Url, ConfigError> {
 fn clients(
     clients: Vec<Client>,
     identities: &BTreeMap<String, IdentitySettings>,
+    providers: &[Settings],
 ) -> Result<Vec<ClientSettings>, ConfigError> {
     if clients.is_empty() {
         return Err(ConfigError::new(
@@ -178,6 +182,12 @@ fn clients(
         if !(2..=100).contains(&client.round_budget) {
             return Err(ConfigError::new(format!("`round_budget` of client `{id}` must be 2 to 100")));
         }
+        let unknown = |id: &&String| !providers.iter().any(|provider| provider.id == **id);
+        if let Some(provider) = client.providers.iter().flatten().find(unknown) {
+            return Err(ConfigError::new(format!(
+                "client `{id}` names the provider `{provider}`, which does not exist; add a [[providers]] section with that `id`"
+            )));
+        }
         let shown = plain("name", &client.name, Shape { longest: 80, lines: false })
             .map_err(|error| ConfigError::new(format!("client `{id}`: {error}")))?;
         checked.push(ClientSettings {
@@ -187,6 +197,7 @@ fn clients(
             host: client.host,
             identity,
             kinds: client.kinds,
+            providers: client.providers,
             round_budget: client.round_budget,
         });
     }

@@ -12,17 +12,21 @@ use super::{ClientId, Digest, Subject};
 pub enum Kind {
     /// One or more secret values, typed or pasted by the person.
     Secret,
+    /// The person's authorisation at a third party (OAuth 2).
+    #[serde(rename = "oauth")]
+    OAuth,
 }
 
 impl Kind {
     /// Every kind there is.
-    pub const ALL: [Self; 1] = [Self::Secret];
+    pub const ALL: [Self; 2] = [Self::Secret, Self::OAuth];
 
     /// The word for it in the API and in the configuration.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Secret => "secret",
+            Self::OAuth => "oauth",
         }
     }
 }

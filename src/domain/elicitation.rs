@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::kept::{Again, Keep};
 use super::{
     Attempt, Binding, ClientId, Code, Digest, ElicitationId, Happening, Kind, Operation, OperatorId, Refusal,
     Request, State, StateName, Subject, Tag, Timestamp, What,
@@ -33,6 +34,12 @@ pub struct Terms {
     pub created_at: Timestamp,
     /// How much time the person was given at first; also what one extension adds.
     pub lifetime: Duration,
+    /// Under which name the outcome is kept, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<Keep>,
+    /// Why it is asked for although it was kept before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Again>,
 }
 
 impl Terms {
@@ -62,6 +69,9 @@ pub struct Elicitation {
     opened_at: Option<Timestamp>,
     /// Fields of a completed form from which white space around the value was removed.
     trimmed: Vec<String>,
+    /// What the provider calls the account of the person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    account: Option<String>,
     /// Digest of what the browser has that answered, where nobody knows who that was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answered_in: Option<Tag>,
@@ -123,6 +133,7 @@ impl Elicitation {
             expires_at: terms.created_at + terms.lifetime,
             opened_at: None,
             trimmed: Vec::new(),
+            account: None,
             answered_in: None,
             state: State::Pending,
             happened: vec![Happening { what: What::Issued, from: None, to: StateName::Pending }],
@@ -183,6 +194,12 @@ impl Elicitation {
     #[must_use]
     pub fn trimmed(&self) -> &[String] {
         &self.trimmed
+    }
+
+    /// What the provider calls the account with which the person authorised it.
+    #[must_use]
+    pub fn account(&self) -> Option<&str> {
+        self.account.as_deref()
     }
 
     /// Where it is in its life.
@@ -418,6 +435,13 @@ impl Theirs {
         })
     }
 
+    /// Notes what the provider calls the account of the person, before it is done.
+    #[must_use]
+    pub fn as_account(mut self, account: Option<String>) -> Self {
+        self.0.account = account;
+        self
+    }
+
     /// Whoever has the link is done, and nobody knows who that is: `code` must come back before the outcome counts. It is
     /// shown to the browser alone whose digest this is.
     ///
@@ -458,6 +482,14 @@ impl Theirs {
     /// [`Refusal::Ended`] unless it is live.
     pub fn decline(self, now: Timestamp) -> Result<Elicitation, Refusal> {
         self.0.decline(now)
+    }
+
+    /// The provider says that this can never work.
+    ///
+    /// # Errors
+    /// [`Refusal::Ended`] unless it is live.
+    pub fn fail(self, now: Timestamp) -> Result<Elicitation, Refusal> {
+        self.0.fail(now)
     }
 
     /// Gives the person their first span once more, up to the longest life.

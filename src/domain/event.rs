@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ClientId, ElicitationId, Kind, OperatorId, StateName, Timestamp};
+use super::{ClientId, ElicitationId, GrantId, Kind, OperatorId, StateName, Timestamp};
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +43,18 @@ pub enum What {
     Revoked,
     /// A step was refused; `reason` says why.
     Refused,
+    /// A credential is kept from now on.
+    Kept,
+    /// A kept credential was released to a handler.
+    Used,
+    /// A kept credential was renewed at its provider.
+    Refreshed,
+    /// A kept credential is kept no longer; `reason` says why.
+    Dropped,
+    /// The provider was told that tokens are not needed any more.
+    RevokedThere,
+    /// The provider could not be told that.
+    NotRevokedThere,
 }
 
 /// Who did it.
@@ -85,6 +97,9 @@ pub struct Event {
     /// Whose elicitation it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientId>,
+    /// Which kept credential it is about, if about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<GrantId>,
     /// What it asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,

@@ -7,53 +7,67 @@ use serde::{Deserialize, Serialize};
 
 use super::Random;
 
-/// Names one elicitation: 128 random bits, written as exactly 32 lower-case hexadecimal digits.
-///
-/// There is one spelling of an id; any other (upper case, shorter, padded) is no id at all.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ElicitationId(#[serde(with = "hex")] [u8; 16]);
+macro_rules! id_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(#[serde(with = "hex")] [u8; 16]);
 
-impl ElicitationId {
-    /// A fresh id.
-    #[must_use]
-    pub fn random(random: &dyn Random) -> Self {
-        let mut bytes = [0; 16];
-        random.fill(&mut bytes);
-        Self(bytes)
-    }
+        impl $name {
+            /// A fresh id.
+            #[must_use]
+            pub fn random(random: &dyn Random) -> Self {
+                let mut bytes = [0; 16];
+                random.fill(&mut bytes);
+                Self(bytes)
+            }
 
-    /// The id with these 128 bits.
-    #[must_use]
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
+            /// The id with these 128 bits.
+            #[must_use]
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(bytes)
+            }
 
-    /// The 128 bits.
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
+            /// The 128 bits.
+            #[must_use]
+            pub const fn as_bytes(&self) -> &[u8; 16] {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write_hex(f, &self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NotHex;
+
+            fn from_str(text: &str) -> Result<Self, NotHex> {
+                parse_hex(text).map(Self)
+            }
+        }
+    };
 }
 
-impl fmt::Display for ElicitationId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(f, &self.0)
-    }
+id_type! {
+    /// Names one elicitation: 128 random bits, written as exactly 32 lower-case hexadecimal digits.
+    ///
+    /// There is one spelling of an id; any other (upper case, shorter, padded) is no id at all.
+    ElicitationId
 }
 
-impl fmt::Debug for ElicitationId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for ElicitationId {
-    type Err = NotHex;
-
-    fn from_str(text: &str) -> Result<Self, NotHex> {
-        parse_hex(text).map(Self)
-    }
+id_type! {
+    /// Names one kept credential: 128 random bits, written as an [`ElicitationId`] is.
+    GrantId
 }
 
 /// A keyed tag (HMAC-SHA-256): equal for equal input, and meaningless without the key ring.

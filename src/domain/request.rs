@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Kind;
+use super::oauth::OAuthRequest;
 use super::secret::SecretRequest;
 
 /// What is asked of the person.
@@ -11,6 +12,8 @@ use super::secret::SecretRequest;
 pub enum Request {
     /// Secret values, entered in a form.
     Secret(SecretRequest),
+    /// An authorisation at a third party.
+    OAuth(OAuthRequest),
 }
 
 impl Request {
@@ -19,6 +22,7 @@ impl Request {
     pub const fn kind(&self) -> Kind {
         match self {
             Self::Secret(_) => Kind::Secret,
+            Self::OAuth(_) => Kind::OAuth,
         }
     }
 }

@@ -135,12 +135,34 @@ pub struct Accepted {
 }
 
 /// Secret values by field name. Wiped from memory when dropped; `Debug` shows no value.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct SecretValues(Vec<(String, Zeroizing<String>)>);
 
 impl SecretValues {
     /// Name and value, in the order of the form.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The credential as the API releases it: `{"values": {name: value}}`.
+    #[must_use]
+    pub const fn credential(&self) -> Credential<'_> {
+        Credential { values: ByName(self) }
+    }
+}
+
+/// Secret values as the API releases them.
+#[derive(Serialize)]
+pub struct Credential<'a> {
+    values: ByName<'a>,
+}
+
+struct ByName<'a>(&'a SecretValues);
+
+impl Serialize for ByName<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter())
     }
 }
 

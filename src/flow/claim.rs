@@ -2,6 +2,7 @@
 
 use super::step::{Change, Decision, Needs};
 use super::{Client, Error, Gate};
+use crate::domain::oauth::Tokens;
 use crate::domain::{Actor, Attempt, Binding, Claim, Digest, ElicitationId, Outcome, Refusal, Subject};
 use crate::vault::Lookup;
 
@@ -36,7 +37,7 @@ impl Gate {
         };
         let attempt_named = attempt.is_some();
         let attempt = attempt.map_or_else(|| Attempt::fresh(&*self.random), Attempt::named);
-        self.step(id, Actor::Client(client.id.clone()), Needs::Outcome, |found| {
+        let claimed = self.step(id, Actor::Client(client.id.clone()), Needs::Outcome, |found| {
             let elicitation = found.elicitation;
             if elicitation.terms().client != client.id {
                 return Err(Error::NotFound);
@@ -47,6 +48,7 @@ impl Gate {
                 Claim::First(claimed) => (claimed, false),
                 Claim::Replay(claimed) => (claimed, true),
             };
+            let stays = claimed.terms().keep.is_some();
             let outcome = found
                 .outcome
                 .ok_or_else(|| Error::Unavailable("a completed elicitation has no outcome".to_owned()))?;
@@ -54,9 +56,14 @@ impl Gate {
                 .then(|| self.ring.tag(Lookup::Attempt(&binding, attempt.as_bytes())))
                 .filter(|_| !replay);
             let change = Change { attempt: slot, ..Change::from(claimed) };
-            Ok(Decision::change(change, Claimed { outcome, replay }))
-        })
-        .await
+            let outcome = if stays { without_refresh(outcome) } else { outcome };
+            Ok(Decision::change(change, (Claimed { outcome, replay }, stays)))
+        });
+        let (claimed, kept) = claimed.await?;
+        if kept {
+            self.ensure_kept(id).await?;
+        }
+        Ok(claimed)
     }
 
     /// The claim that belongs to a round, whose binding has been checked.
@@ -72,5 +79,13 @@ impl Gate {
             Err(Error::Refused(Refusal::BindingMismatch)) => Err(Error::RequestStateInvalid),
             other => other,
         }
+    }
+}
+
+/// An outcome that is kept here: its tokens are renewed here too, and by nobody else.
+fn without_refresh(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::OAuth(tokens) => Outcome::OAuth(Box::new(Tokens { refresh_token: None, ..*tokens })),
+        other @ Outcome::Secret(_) => other,
     }
 }

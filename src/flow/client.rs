@@ -17,6 +17,8 @@ pub struct Client {
     pub host: Option<String>,
     /// What it may ask for.
     pub kinds: Vec<Kind>,
+    /// Which providers its people may be asked to authorise; all of them if it is not said.
+    pub providers: Option<Vec<String>>,
     /// The name of its identity source.
     pub source: String,
     /// How the person at the browser is recognised.
@@ -83,6 +85,11 @@ impl FromIterator<Client> for Clients {
 }
 
 impl Clients {
+    /// Every client, in no order.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Client>> {
+        self.0.values()
+    }
+
     /// The client with this id, if it is still configured.
     #[must_use]
     pub fn find(&self, id: &ClientId) -> Option<&Arc<Client>> {

@@ -22,7 +22,7 @@ impl Gate {
     /// [`Error::NotFound`] also for another client's; [`Error::Refused`] with `NotCompleted` while the person is not done,
     /// or `Ended`; [`Error::Unavailable`].
     pub async fn confirm(&self, client: &Client, id: ElicitationId, code: &Code) -> Result<Confirmed, Error> {
-        self.step(id, Actor::Client(client.id.clone()), Needs::Record, |found| {
+        let confirmed = self.step(id, Actor::Client(client.id.clone()), Needs::Record, |found| {
             if found.elicitation.terms().client != client.id {
                 return Err(Error::NotFound);
             }
@@ -38,7 +38,11 @@ impl Gate {
                     Decision::change(Change::from(elicitation), Confirmed::Destroyed)
                 }
             })
-        })
-        .await
+        });
+        let confirmed = confirmed.await?;
+        if confirmed == Confirmed::Right {
+            self.ensure_kept(id).await?;
+        }
+        Ok(confirmed)
     }
 }

@@ -9,7 +9,7 @@ use futures_util::future::join;
 use futures_util::{StreamExt as _, stream};
 
 use super::keys::KeysError;
-use super::record::Record;
+use super::record::{Held, Record};
 use super::step::{Change, Decision, Needs};
 use super::{Error, Gate};
 use crate::domain::{Actor, ElicitationId};
@@ -91,21 +91,28 @@ impl Gate {
 
     async fn tidy(&self, stored: Stored) -> Result<(), Error> {
         let now = self.now();
-        let record = match self.open_stored(&stored) {
-            Ok(record) => record,
+        let record = match self.open_held(&stored) {
+            Ok(Held::Elicitation(record)) => *record,
+            Ok(Held::Kept(record)) => return self.tidy_kept(&stored, *record).await,
             Err(error) => {
                 tracing::error!(%error, "a record that is due cannot be opened; it is left for an hour");
                 return Ok(self.store.postpone(&stored, now + POSTPONED).await?);
             }
         };
+        if record.filing.undo.due.is_some_and(|due| due <= now) {
+            return self.take_undo(&stored).await;
+        }
         let mut elicitation = record.elicitation.clone().settle(now);
         let ended = elicitation.state().name().is_terminal();
-        let commit = if ended && elicitation.due(now, &self.spans) <= now {
+        // What is still to be revoked elsewhere is not forgotten.
+        let commit = if ended && record.filing.undo.is_empty() && elicitation.due(now, &self.spans) <= now {
             // It may have expired long ago, while nobody was there to say so.
             let events = self.seal_events(&mut elicitation, &Actor::Clock, None, now)?;
             erase(&stored, &record, events)
         } else {
-            self.prepare(&stored, record, Change::from(elicitation), &Actor::Clock, now)?
+            let unneeded = self.lost_tokens(&record, &elicitation, now).await?;
+            let change = Change { unneeded, ..Change::from(elicitation) };
+            self.prepare(&stored, record, change, &Actor::Clock, now)?
         };
         // On a conflict somebody else changed it: it will be due again when it is.
         self.store.commit(commit).await?;

@@ -1,8 +1,9 @@
 //! The proof that a form is ours: it comes from our own page, rendered for this session and this elicitation.
 
 use super::open::Guest;
+use super::page::{Page, Spot};
 use super::{Error, Gate};
-use crate::domain::{Actor, Elicitation, ElicitationId};
+use crate::domain::Actor;
 use crate::identity::SessionId;
 
 /// What a page puts into its forms, and what comes back with them.
@@ -16,18 +17,26 @@ pub struct FormProof {
 
 /// Stands for a browser in which nobody is signed in.
 const NOBODY: [u8; 32] = [0; 32];
+const REFUSED: &str = "form_refused";
 
 impl Gate {
     /// A proof for a page that is about to be rendered for `guest`.
     #[must_use]
     pub fn form_proof(&self, guest: &Guest) -> FormProof {
-        self.proof(guest.id(), Some(guest.person().session))
+        self.proof(&Page::Link(guest.id()), Some(guest.person().session))
     }
 
-    /// A proof for a page of elicitation `id`, for whoever has this session, or none.
-    pub(super) fn proof(&self, id: ElicitationId, session: Option<SessionId>) -> FormProof {
+    /// A proof for a page, for a browser in which nobody is signed in.
+    #[must_use]
+    pub fn fresh_proof(&self, page: &Page) -> FormProof {
+        self.proof(page, None)
+    }
+
+    /// A proof for a page, for whoever has this session, or none.
+    pub(super) fn proof(&self, page: &Page, session: Option<SessionId>) -> FormProof {
         let render = self.ring.fresh_render();
-        let token = self.ring.page_token(&session.map_or(NOBODY, |session| session.0), id, &render);
+        let session = session.map_or(NOBODY, |session| session.0);
+        let token = self.ring.page_token(&session, &page.to_bytes(), &render);
         FormProof { render, token }
     }
 
@@ -41,28 +50,48 @@ impl Gate {
         proof: Option<&FormProof>,
         same_origin: bool,
     ) -> Result<(), Error> {
-        self.check_proof(guest.elicitation(), &[Some(guest.person().session)], proof, same_origin).await
+        let held = self.proof_holds(
+            &Page::Link(guest.id()),
+            &[Some(guest.person().session)],
+            proof,
+            same_origin,
+        );
+        if !held {
+            self.note_refusal(guest.elicitation(), Actor::Visitor, REFUSED).await?;
+            return Err(Error::FormRefused);
+        }
+        Ok(())
     }
 
     /// The same, for a page that may have been made for any of these sessions.
     pub(super) async fn check_proof(
         &self,
-        elicitation: &Elicitation,
+        spot: &Spot,
         sessions: &[Option<SessionId>],
         proof: Option<&FormProof>,
         same_origin: bool,
     ) -> Result<(), Error> {
-        let id = elicitation.id();
+        if self.proof_holds(&spot.page, sessions, proof, same_origin) {
+            return Ok(());
+        }
+        self.refuse_at(spot, Actor::Visitor, REFUSED).await?;
+        Err(Error::FormRefused)
+    }
+
+    fn proof_holds(
+        &self,
+        page: &Page,
+        sessions: &[Option<SessionId>],
+        proof: Option<&FormProof>,
+        same_origin: bool,
+    ) -> bool {
+        let page = page.to_bytes();
         let holds = |proof: &FormProof| {
             sessions.iter().any(|session| {
                 let session = session.map_or(NOBODY, |session| session.0);
-                self.ring.page_token_holds(&proof.token, &session, id, &proof.render)
+                self.ring.page_token_holds(&proof.token, &session, &page, &proof.render)
             })
         };
-        if same_origin && proof.is_some_and(holds) {
-            return Ok(());
-        }
-        self.note_refusal(elicitation, Actor::Visitor, "form_refused").await?;
-        Err(Error::FormRefused)
+        same_origin && proof.is_some_and(holds)
     }
 }

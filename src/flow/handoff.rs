@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::departure::Went;
 use super::sign_in::Back;
 use super::visit::Visit;
 use super::{Client, Error, Gate};
@@ -48,19 +49,21 @@ impl Gate {
         subject: Subject,
         name: Option<&str>,
     ) -> Result<WayBack, Error> {
-        let departure = self.known_departure(handoff).await?.ok_or(Error::NotFound)?;
-        let (elicitation, owner) = self.linked(departure.elicitation).await?;
-        let refused = if owner.id != client.id {
+        let known = self.known_departure(handoff).await?.ok_or(Error::NotFound)?;
+        let spot = self.spot(known.page.clone()).await?;
+        let refused = if spot.client.id != client.id {
             Some("handoff_client")
-        } else if departure.over {
+        } else if known.is_over() {
             Some("handoff_used")
-        } else if departure.source != client.source || !matches!(client.identity.way(), Way::Handoff(_)) {
+        } else if known.went() != Went::Handoff(client.source.clone())
+            || !matches!(client.identity.way(), Way::Handoff(_))
+        {
             Some("handoff_source")
         } else {
             None
         };
         if let Some(reason) = refused {
-            self.note_refusal(&elicitation, Actor::Client(client.id.clone()), reason).await?;
+            self.refuse_at(&spot, Actor::Client(client.id.clone()), reason).await?;
             return Err(Error::NotFound);
         }
         let subject = client.subject(Some(subject))?;
@@ -68,7 +71,7 @@ impl Gate {
             Some(name) => plain("name", name, NAME)?,
             None => shown_name([], &subject.id),
         };
-        self.end_departure(handoff, &departure).await?.ok_or(Error::NotFound)?;
+        self.end_departure(handoff, &known).await?.ok_or(Error::NotFound)?;
         let ticket = Ticket { handoff: handoff.to_owned(), subject, name };
         let secret = self.fresh_name();
         self.remember(&secret, &ticket, RETURN_TIME).await?;
@@ -86,19 +89,21 @@ impl Gate {
         ticket: &str,
         browser: &Browser<'_>,
     ) -> Result<Option<Back>, Error> {
-        let Some(departure) = self.known_departure(handoff).await? else {
+        let Some(known) = self.known_departure(handoff).await? else {
             self.note_stray(Reason::SignInUnknown).await?;
             return Ok(None);
         };
-        let (elicitation, client) = match self.linked(departure.elicitation).await {
+        let spot = match self.spot(known.page.clone()).await {
             Err(Error::NotFound) => return Ok(None),
             other => other?,
         };
         // Another browser must not use the ticket up.
-        let ticket = if departure.began_in(browser) {
+        let ticket = if known.began_in(browser) {
+            let client = &spot.client;
+            let went = Went::Handoff(client.source.clone());
             let ours = |ticket: &Ticket| {
                 ticket.handoff == handoff
-                    && departure.source == client.source
+                    && known.went() == went
                     && client.identity.vouches_for(&ticket.subject.issuer)
             };
             self.take::<Ticket>(ticket).await?.filter(ours).ok_or(Reason::Ticket)
@@ -106,6 +111,6 @@ impl Gate {
             Err(Reason::OtherBrowser)
         };
         let who = ticket.map(|Ticket { subject, name, .. }| (subject, name)).map_err(SignInError::Refused);
-        Ok(Some(self.welcome(&elicitation, &client, who, browser).await?))
+        Ok(Some(self.welcome(spot, who, browser).await?))
     }
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::record::{Filing, Idempotency, Record};
+use super::undo::Undo;
 use super::{Client, Error, Gate};
+use crate::domain::kept::Keep;
 use crate::domain::text::{Shape, plain};
 use crate::domain::{
     Actor, Binding, Elicitation, ElicitationId, Invalid, Operation, Request, Spans, Subject, Terms,
@@ -24,6 +26,8 @@ pub struct Ask {
     pub request: Request,
     /// How much time the person has.
     pub lifetime: Duration,
+    /// Under which name the outcome is to be kept, if it is.
+    pub keep: Option<Keep>,
 }
 
 /// Seconds that `expiresIn` may be.
@@ -49,6 +53,7 @@ impl Ask {
         message: &str,
         request: Request,
         expires_in: Option<u64>,
+        keep: Option<Keep>,
     ) -> Result<Self, Invalid> {
         let seconds = expires_in.unwrap_or(DEFAULT_LIFETIME);
         if !LIFETIMES.contains(&seconds) {
@@ -56,7 +61,7 @@ impl Ask {
             return Err(Invalid::new("expiresIn", format!("must be {least} to {most} seconds")));
         }
         let message = plain("message", message, MESSAGE)?;
-        Ok(Self { subject, operation, message, request, lifetime: Duration::from_secs(seconds) })
+        Ok(Self { subject, operation, message, request, lifetime: Duration::from_secs(seconds), keep })
     }
 }
 
@@ -100,6 +105,7 @@ impl Gate {
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Issued, Error> {
         let binding = client.binding(ask.subject.clone(), ask.operation.digest, ask.request.kind())?;
+        let ask = self.with_provider(client, ask)?;
         if let Some(key) = &idempotency
             && let Some(issued) = self.issued_before(&binding, key).await?
         {
@@ -116,6 +122,19 @@ impl Gate {
                 None => Err(gone()),
             },
         }
+    }
+
+    /// The ask with the scopes that it leaves to the provider's configuration, if this client may ask for that provider.
+    pub(super) fn with_provider(&self, client: &Client, mut ask: Ask) -> Result<Ask, Error> {
+        let Request::OAuth(asked) = &mut ask.request else { return Ok(ask) };
+        let listed = client.providers.as_ref().is_none_or(|listed| listed.contains(&asked.provider));
+        let provider = self.providers.get(&asked.provider).filter(|_| listed).ok_or_else(|| {
+            Invalid::new("oauth.provider", "names no provider that this client may ask for")
+        })?;
+        if asked.scopes.is_empty() {
+            asked.scopes.clone_from(&provider.settings().scopes);
+        }
+        Ok(ask)
     }
 
     async fn issued_before(&self, binding: &Binding, key: &IdempotencyKey) -> Result<Option<Issued>, Error> {
@@ -157,6 +176,10 @@ impl Gate {
         idempotency: Option<&IdempotencyKey>,
         sole: bool,
     ) -> Result<Result<Insertion, &'static str>, Error> {
+        let again = match &ask.keep {
+            Some(keep) => self.asked_again(&binding.client, &binding.subject, keep, &ask.request).await?,
+            None => None,
+        };
         let now = self.now();
         let terms = Terms {
             id: ElicitationId::random(&*self.random),
@@ -167,6 +190,8 @@ impl Gate {
             request: ask.request.clone(),
             created_at: now,
             lifetime: ask.lifetime,
+            keep: ask.keep.clone(),
+            again,
         };
         let id = terms.id;
         let mut elicitation = Elicitation::issue(terms);
@@ -188,6 +213,8 @@ impl Gate {
             older_idempotencies: idempotencies.collect(),
             attempt: None,
             quotas: [client_quota, subject_quota],
+            kept: false,
+            undo: Undo::default(),
         };
         let bindings = filing.bindings().map(|tag| Slot { tag, required: sole });
         let idempotencies = filing.idempotencies().map(|tag| Slot { tag, required: true });

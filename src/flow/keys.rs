@@ -129,6 +129,15 @@ impl Gate {
         })
     }
 
+    /// Tells the store that what this instance seals now is kept until then.
+    pub(super) async fn note_key_until(&self, until: Timestamp) -> Result<(), Error> {
+        let known = self.ring.names();
+        let Some(sealing) = known.first() else { return Ok(()) };
+        // A key that is missing here is found out by `look_at_keys`, and nothing is sealed then.
+        self.store.agree_on_key(sealing, &known, self.now(), until).await?;
+        Ok(())
+    }
+
     /// Notes the key that seals, or says which key stands against it.
     async fn missing(&self, now: Timestamp) -> Result<Option<Missing>, Unavailable> {
         let until = now + longest_kept(&self.spans);

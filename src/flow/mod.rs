@@ -1,24 +1,36 @@
 //! The use cases, one file a step, in the order of the story:
-//! [`issue`], [`round`], [`open`] ([`sign_in`], [`handoff`], [`session`]), [`submit_secret`], [`decline`], [`extend`], [`confirm`], [`poll`], [`claim`], [`cancel`],
-//! [`revoke`], [`expire`]; [`search`] and [`trail`] for operators; and [`keys`] for instances that share a store.
+//! [`issue`], [`round`], [`open`] ([`sign_in`], [`handoff`], [`session`]), [`submit_secret`] or [`authorize`] and
+//! [`callback`], [`finish`], [`decline`], [`extend`], [`confirm`], [`poll`], [`claim`], [`cancel`], [`revoke`], [`expire`];
+//! then what is kept: [`keep`], [`kept`], [`refresh`], [`mine`], [`withdraw`]; [`search`] and [`trail`] for operators;
+//! [`errands`] and [`undo`] for what is done at providers; and [`keys`] for instances that share a store.
 //!
 //! All of them are methods of [`Gate`]. Each change of an elicitation goes through `step`: load, transition,
 //! commit if nobody else was faster.
 
+pub mod authorize;
+pub mod callback;
 pub mod cancel;
 pub mod claim;
 pub mod client;
 pub mod confirm;
 pub mod decline;
+pub mod departure;
+pub mod errands;
 pub mod expire;
 pub mod extend;
+pub mod finish;
 pub mod form;
 pub mod handoff;
 pub mod issue;
+mod keep;
+pub mod kept;
 pub mod keys;
+pub mod mine;
 pub mod open;
+pub mod page;
 pub mod poll;
 mod record;
+mod refresh;
 pub mod revoke;
 pub mod round;
 pub mod search;
@@ -27,7 +39,9 @@ pub mod sign_in;
 mod step;
 pub mod submit_secret;
 pub mod trail;
+mod undo;
 mod visit;
+pub mod withdraw;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -40,6 +54,7 @@ pub use client::{Client, Clients};
 use crate::domain::{Clock, ElicitationId, Invalid, Random, Refusal, Spans, Timestamp};
 use crate::notify::Notify;
 use crate::store::{Store, Unavailable};
+use crate::upstream::oauth::Providers;
 use crate::vault::{OpenError, Ring};
 
 /// Everything a use case needs; the composition root fills it in.
@@ -58,6 +73,10 @@ pub struct Gate {
     pub random: Arc<dyn Random>,
     /// The API clients.
     pub clients: Clients,
+    /// The providers that people can authorise.
+    pub providers: Providers,
+    /// What is to be done at them.
+    pub errands: errands::Errands,
     /// What every link begins with: `public_url` without a slash at its end.
     pub public_url: String,
     /// How long things last.
@@ -129,6 +148,12 @@ pub enum Error {
     /// A form came from elsewhere, or its token was made for another page.
     #[error("the form does not belong to this page")]
     FormRefused,
+    /// Nothing is kept in that slot.
+    #[error("nothing is kept there")]
+    NotKept,
+    /// What is kept in that slot does not allow all that is asked for.
+    #[error("what is kept there does not allow that")]
+    ScopesMissing,
     /// Too many elicitations are pending.
     #[error("too many elicitations are pending for this {whose}")]
     Full {

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use super::form::FormProof;
+use super::page::Page;
 use super::step::{Decision, Needs};
-use super::submit_secret::finished_in;
+use super::finish::finished_in;
 use super::{Client, Error, Gate};
 use crate::domain::{Actor, Elicitation, ElicitationId, Refusal, Theirs};
 use crate::identity::{Browser, Identified, Nobody, Person, Way};
@@ -114,7 +115,7 @@ impl Gate {
     pub async fn arrive(&self, id: ElicitationId, browser: &Browser<'_>) -> Result<Arrival, Error> {
         let (elicitation, client) = self.linked(id).await?;
         let from_here = client.identity.way().signs_in();
-        let offer = |session| from_here.then(|| self.proof(id, session));
+        let offer = |session| from_here.then(|| self.proof(&Page::Link(id), session));
         let person = match self.identify(&client, &elicitation, browser).await? {
             Identified::Person(person) => person,
             Identified::Nobody(nobody) => {

@@ -5,6 +5,8 @@
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use super::keep::KeptRecord;
+use super::undo::Undo;
 use super::{Error, Gate};
 use crate::domain::ids::hex;
 use crate::domain::{ClientId, Elicitation, ElicitationId, Kind, Tag};
@@ -35,6 +37,12 @@ pub(super) struct Filing {
     pub attempt: Option<Tag>,
     /// Counts it while it is live.
     pub quotas: [Tag; 2],
+    /// Whether its outcome has been put where it is kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
+    /// Tokens that nobody got, and that their provider is to revoke.
+    #[serde(default, skip_serializing_if = "Undo::is_empty")]
+    pub undo: Undo,
 }
 
 impl Filing {
@@ -74,19 +82,44 @@ impl Record {
         Ok([length.to_be_bytes().as_slice(), &owner, &record].concat())
     }
 
-    pub(super) fn open(ring: &Ring, id: ElicitationId, sealed: &[u8]) -> Result<Self, Error> {
-        let (length, rest) = sealed.split_first_chunk::<2>().ok_or(OpenError::Broken)?;
-        let length = usize::from(u16::from_be_bytes(*length));
+    fn open(ring: &Ring, id: ElicitationId, length: usize, rest: &[u8]) -> Result<Self, Error> {
         let (owner, record) = rest.split_at_checked(length).ok_or(OpenError::Broken)?;
         let owner: Owner = from_json(&ring.open(Place::Owner(id), owner)?)?;
         from_json(&ring.open(Place::Record(id, &owner.client, owner.kind), record)?)
     }
 }
 
+/// A record of the store, opened.
+pub(super) enum Held {
+    Elicitation(Box<Record>),
+    /// What is kept of a person.
+    Kept(Box<KeptRecord>),
+}
+
 impl Gate {
-    /// Opens what the store returned.
+    /// Opens what the store returned. An elicitation's record begins with its owner's length; one of what is kept has none
+    /// there.
+    pub(super) fn open_held(&self, stored: &Stored) -> Result<Held, Error> {
+        let (length, rest) = stored.record.split_first_chunk::<2>().ok_or(OpenError::Broken)?;
+        Ok(match usize::from(u16::from_be_bytes(*length)) {
+            0 => Held::Kept(Box::new(from_json(&self.ring.open(Place::Kept(stored.id), rest)?)?)),
+            length => Held::Elicitation(Box::new(Record::open(&self.ring, stored.id, length, rest)?)),
+        })
+    }
+
+    /// The same, where an elicitation is meant.
     pub(super) fn open_stored(&self, stored: &Stored) -> Result<Record, Error> {
-        Record::open(&self.ring, stored.id, &stored.record)
+        match self.open_held(stored)? {
+            Held::Elicitation(record) => Ok(*record),
+            Held::Kept(_) => Err(Error::NotFound),
+        }
+    }
+}
+
+impl KeptRecord {
+    pub(super) fn seal(&self, ring: &Ring, id: ElicitationId) -> Result<Vec<u8>, Error> {
+        let sealed = ring.seal(Place::Kept(id), &to_json(self)?)?;
+        Ok([&[0, 0], sealed.as_slice()].concat())
     }
 }
 

@@ -20,6 +20,12 @@ impl Reason {
     pub fn new(text: &str) -> Result<Self, crate::domain::Invalid> {
         plain("reason", text, Shape { longest: 200, lines: false }).map(Self)
     }
+
+    /// The operator's words.
+    #[must_use]
+    pub fn words(&self) -> &str {
+        &self.0
+    }
 }
 
 /// How many are revoked at the same time, so that the store can commit them together.
@@ -39,15 +45,17 @@ impl Gate {
         id: ElicitationId,
         reason: &Reason,
     ) -> Result<Elicitation, Error> {
-        self.step(id, Actor::Operator(operator.clone()), Needs::Record, |found| {
+        let revoked = self.step(id, Actor::Operator(operator.clone()), Needs::Record, |found| {
             if found.elicitation.state().name() == StateName::Revoked {
                 return Ok(Decision::Stay(found.elicitation));
             }
             let revoked = found.elicitation.revoke(operator.clone(), reason.0.clone(), found.now)?;
             let change = Change { reason: Some(reason.0.clone()), ..Change::from(revoked.clone()) };
             Ok(Decision::change(change, revoked))
-        })
-        .await
+        });
+        let revoked = revoked.await?;
+        self.drop_kept_of(&revoked).await?;
+        Ok(revoked)
     }
 
     /// Revokes all that match and have not ended. Returns how many it revoked.

@@ -36,6 +36,13 @@ pub struct RoundCall {
     pub code: Option<Entered>,
 }
 
+impl RoundCall {
+    /// Whether the person said no in the MCP client.
+    const fn declines(&self) -> bool {
+        matches!(self.action, Some(Action::Decline | Action::Cancel))
+    }
+}
+
 /// The MCP client's answer to a request to open a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -81,8 +88,8 @@ pub enum Round {
     },
     /// Finished, and claimed by this call.
     Completed {
-        /// Which one.
-        id: ElicitationId,
+        /// Which one; none if it was kept from before.
+        id: Option<ElicitationId>,
         /// What the person produced.
         outcome: Outcome,
         /// Whether the same attempt had it before.
@@ -130,7 +137,7 @@ impl Gate {
     pub async fn round(
         &self,
         client: &Client,
-        call: RoundCall,
+        mut call: RoundCall,
         mut is_gone: impl FnMut() -> bool,
     ) -> Result<Round, Error> {
         if !call.url_mode {
@@ -138,8 +145,13 @@ impl Gate {
         }
         let ask = &call.ask;
         let binding = client.binding(ask.subject.clone(), ask.operation.digest, ask.request.kind())?;
-        let entry = match &call.request_state {
-            Some(text) => self.resume(text, &binding)?,
+        call.ask = self.with_provider(client, call.ask)?;
+        let resumed = call.request_state.as_deref().map(|text| self.resume(text, &binding)).transpose()?;
+        if let Some(outcome) = self.kept_from_before(client, &binding, &call, resumed.as_ref()).await? {
+            return Ok(Round::Completed { id: None, outcome, replay: false });
+        }
+        let entry = match resumed {
+            Some(entry) => entry,
             None => self.enter(&binding, &call).await?,
         };
         // Only a client that echoes what it was asked can bring a code back.
@@ -187,7 +199,11 @@ impl Gate {
             State::Completed { .. } | State::Claimed { .. } => {
                 match self.claim_for(client, id, &binding, call.attempt.as_deref()).await {
                     Ok(claimed) => {
-                        Ok(Round::Completed { id, outcome: claimed.outcome, replay: claimed.replay })
+                        Ok(Round::Completed {
+                            id: Some(id),
+                            outcome: claimed.outcome,
+                            replay: claimed.replay,
+                        })
                     }
                     Err(Error::Refused(Refusal::AlreadyClaimed)) => Ok(Round::Consumed { id }),
                     Err(Error::Refused(Refusal::Ended(state))) => Ok(Round::Ended { id, state }),
@@ -196,6 +212,58 @@ impl Gate {
             }
             ended => Ok(Round::Ended { id, state: ended.name() }),
         }
+    }
+
+    /// What is kept of the person and is all that this round asks for: then it needs no link, and one that is pending is
+    /// called off. What the person has just done comes first.
+    async fn kept_from_before(
+        &self,
+        client: &Client,
+        binding: &Binding,
+        call: &RoundCall,
+        resumed: Option<&Entry>,
+    ) -> Result<Option<Outcome>, Error> {
+        let Some(keep) = call.ask.keep.as_ref().filter(|_| !call.declines()) else { return Ok(None) };
+        let id = match resumed {
+            Some(entry) => Some(entry.id),
+            None => self.found_by(binding).await?,
+        };
+        let elicitation = match id {
+            Some(id) => match self.linked(id).await {
+                Ok((elicitation, _)) => Some(elicitation),
+                Err(Error::NotFound) => None,
+                Err(error) => return Err(error),
+            },
+            None => None,
+        };
+        let state = elicitation.as_ref().map(|elicitation| elicitation.state().name());
+        if matches!(state, Some(StateName::Completed | StateName::Claimed)) {
+            return Ok(None);
+        }
+        // Whoever looks at how it ended learns that, and not what there was before.
+        if resumed.is_some() && state.is_none_or(StateName::is_terminal) {
+            return Ok(None);
+        }
+        let kept = self.kept_for(&client.id, &binding.subject, keep, &call.ask.request).await?;
+        if kept.is_some()
+            && let Some(id) = id.filter(|_| state.is_some_and(StateName::is_live))
+        {
+            match self.cancel(client, id).await {
+                Ok(_) | Err(Error::Refused(_) | Error::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(kept)
+    }
+
+    /// The elicitation to which the slots of a binding lead.
+    async fn found_by(&self, binding: &Binding) -> Result<Option<ElicitationId>, Error> {
+        for tag in self.ring.tags(Lookup::Binding(binding)) {
+            if let Some(stored) = self.store.find(tag).await? {
+                return Ok(Some(stored.id));
+            }
+        }
+        Ok(None)
     }
 
     /// Takes a code; whether it is wrong and another may be tried. What else there is to say its state says.

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::page::Door;
 use super::visit::Visit;
 use super::{Client, Error, Gate};
 use crate::domain::binding::sha256;
-use crate::domain::{ClientId, Subject, Timestamp};
-use crate::identity::{Browser, Person, SessionId, Way};
+use crate::domain::{Subject, Timestamp};
+use crate::identity::{Browser, Person, SessionId};
 
 /// A session that is not used ends after this time.
 pub const IDLE: Duration = Duration::from_mins(15);
@@ -20,9 +21,8 @@ const NOTED_EVERY: Duration = Duration::from_mins(1);
 /// Who signed in, at which source.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Session {
-    pub source: String,
-    /// Whose word it is, where it is that of an MCP server: it counts for that one's links alone.
-    pub client: Option<ClientId>,
+    /// What it counts for.
+    pub door: Door,
     pub subject: Subject,
     /// What to call the person.
     pub name: String,
@@ -34,22 +34,6 @@ impl Visit for Session {
     const KIND: &'static str = "session";
 }
 
-/// Who vouches for the sessions of a client's people: the source alone, or the client itself.
-fn voucher(client: &Client) -> Option<ClientId> {
-    matches!(client.identity.way(), Way::Handoff(_)).then(|| client.id.clone())
-}
-
-/// The cookie with the name of the session that counts for a client's links.
-#[must_use]
-pub fn session_cookie(client: &Client) -> String {
-    let source = &client.source;
-    match voucher(client) {
-        // Names of sources have no dot.
-        Some(client) => format!("__Host-sidegate-session-{source}.{}", client.as_str()),
-        None => format!("__Host-sidegate-session-{source}"),
-    }
-}
-
 impl Gate {
     /// Who is signed in at the client's source in this browser.
     pub(super) async fn signed_in(
@@ -57,11 +41,11 @@ impl Gate {
         client: &Client,
         browser: &Browser<'_>,
     ) -> Result<Option<Person>, Error> {
-        let Some(name) = (browser.cookie)(&session_cookie(client)) else { return Ok(None) };
+        let Some(name) = (browser.cookie)(&Door::of(client).cookie()) else { return Ok(None) };
         let Some(mut session) = self.recall::<Session>(&name).await? else { return Ok(None) };
         let now = self.now();
         // The configuration may have changed since.
-        let ours = session.is_for(client) && client.identity.vouches_for(&session.subject.issuer);
+        let ours = session.door == Door::of(client) && client.identity.vouches_for(&session.subject.issuer);
         let left = now.until(session.since + LONGEST);
         if !ours || left.is_zero() {
             return Ok(None);
@@ -76,7 +60,7 @@ impl Gate {
     /// Which sessions a page of ours may have been made for in this browser: none, and the one that it has a cookie of,
     /// whether that has ended meanwhile or not.
     pub(super) fn possible_sessions(client: &Client, browser: &Browser<'_>) -> Vec<Option<SessionId>> {
-        let named = (browser.cookie)(&session_cookie(client)).map(|name| Some(id(&name)));
+        let named = (browser.cookie)(&Door::of(client).cookie()).map(|name| Some(id(&name)));
         std::iter::once(None).chain(named).collect()
     }
 
@@ -90,27 +74,22 @@ impl Gate {
     ) -> Result<(String, String), Error> {
         self.end_session(client, browser).await?;
         let now = self.now();
-        let source = client.source.clone();
-        let session = Session { source, client: voucher(client), subject, name, since: now, used: now };
+        let door = Door::of(client);
+        let cookie = door.cookie();
+        let session = Session { door, subject, name, since: now, used: now };
         let name = self.fresh_name();
         self.remember(&name, &session, IDLE).await?;
-        Ok((session_cookie(client), name))
+        Ok((cookie, name))
     }
 
     /// Ends the session that this browser has for a client's links, if there is one.
     pub(super) async fn end_session(&self, client: &Client, browser: &Browser<'_>) -> Result<(), Error> {
-        let Some(name) = (browser.cookie)(&session_cookie(client)) else { return Ok(()) };
+        let Some(name) = (browser.cookie)(&Door::of(client).cookie()) else { return Ok(()) };
         let session = self.recall::<Session>(&name).await?;
-        if session.is_some_and(|session| session.is_for(client)) {
+        if session.is_some_and(|session| session.door == Door::of(client)) {
             self.take::<Session>(&name).await?;
         }
         Ok(())
-    }
-}
-
-impl Session {
-    fn is_for(&self, client: &Client) -> bool {
-        self.source == client.source && self.client == voucher(client)
     }
 }
 

@@ -6,14 +6,17 @@
 
 use std::sync::atomic::Ordering;
 
-use super::record::Record;
+use super::record::{Filing, Record};
 use super::{Error, Gate};
-use crate::domain::{Actor, Elicitation, ElicitationId, Event, Happening, Outcome, Tag, Timestamp, What};
+use crate::domain::kept::Unneeded;
+use crate::domain::{
+    Actor, ClientId, Elicitation, ElicitationId, Event, Happening, Outcome, Tag, Timestamp, What,
+};
 use crate::identity::Reason;
 use crate::store::{Commit, Committed, Expect, Outcome as StoredOutcome, Slot, Stored, Write};
 
 /// How often a step is tried against others that change the same elicitation.
-const TRIES: usize = 16;
+pub(super) const TRIES: usize = 16;
 
 /// An elicitation as a step finds it: time has been applied to it.
 pub(super) struct Found {
@@ -40,11 +43,15 @@ pub(super) struct Change {
     pub attempt: Option<Tag>,
     /// In an operator's words, why.
     pub reason: Option<String>,
+    /// That the outcome is kept from now on.
+    pub kept: bool,
+    /// Tokens that nobody will have.
+    pub unneeded: Unneeded,
 }
 
 impl From<Elicitation> for Change {
     fn from(elicitation: Elicitation) -> Self {
-        Self { elicitation, outcome: None, attempt: None, reason: None }
+        Self { elicitation, outcome: None, attempt: None, reason: None, kept: false, unneeded: Vec::new() }
     }
 }
 
@@ -80,7 +87,7 @@ impl Gate {
                 Needs::Outcome if elicitation.holds_outcome(now) => self.load_outcome(&elicitation).await?,
                 _ => None,
             };
-            let (change, answer) = match decide(Found { elicitation, outcome, now }) {
+            let (mut change, answer) = match decide(Found { elicitation, outcome, now }) {
                 Ok(Decision::Stay(answer)) => return Ok(answer),
                 Ok(Decision::Change(change, answer)) => (change, answer),
                 Err(Error::Refused(refusal)) => {
@@ -89,6 +96,7 @@ impl Gate {
                 }
                 Err(error) => return Err(error),
             };
+            change.unneeded.extend(self.lost_tokens(&record, &change.elicitation, now).await?);
             let commit = self.prepare(&stored, record, *change, &actor, now)?;
             if self.store.commit(commit).await? == Committed::Done {
                 self.notify.publish(id);
@@ -107,7 +115,7 @@ impl Gate {
         actor: &Actor,
         now: Timestamp,
     ) -> Result<Commit, Error> {
-        let Change { elicitation: mut after, outcome, attempt, reason } = change;
+        let Change { elicitation: mut after, outcome, attempt, reason, kept, unneeded } = change;
         let was_live = before.elicitation.state().name().is_live();
         let mut filing = before.filing;
         let (kind, state) = (after.terms().kind(), after.state().name());
@@ -131,7 +139,9 @@ impl Gate {
         filing.attempt = filing.attempt.or(attempt);
         let take = attempt.map(|tag| Slot { tag, required: false }).into_iter().collect();
         let leave = if was_live && !state.is_live() { filing.quotas.to_vec() } else { Vec::new() };
-        let due = after.due(now, &self.spans);
+        filing.kept |= kept;
+        filing.undo.add(unneeded, now);
+        let due = self.record_due(&after, &filing, now);
         let record = Record { elicitation: after, filing }.seal(&self.ring)?;
         Ok(Commit {
             id: stored.id,
@@ -139,6 +149,32 @@ impl Gate {
             write: Write::Record { record, due, outcome, take, release, join: Vec::new(), leave },
             events,
         })
+    }
+
+    /// When the sweep is to look at a record again.
+    pub(super) fn record_due(&self, elicitation: &Elicitation, filing: &Filing, now: Timestamp) -> Timestamp {
+        let due = elicitation.due(now, &self.spans);
+        // What has ended is not erased before that is done.
+        match filing.undo.due {
+            Some(undo) if due <= now => undo,
+            Some(undo) => undo.min(due),
+            None => due,
+        }
+    }
+
+    /// A commit of a record whose elicitation stays as it is.
+    pub(super) fn commit_of(
+        &self,
+        stored: &Stored,
+        record: Record,
+        events: Vec<Vec<u8>>,
+        now: Timestamp,
+    ) -> Result<Commit, Error> {
+        let due = self.record_due(&record.elicitation, &record.filing, now);
+        let record = record.seal(&self.ring)?;
+        let (take, release, join, leave) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let write = Write::Record { record, due, outcome: StoredOutcome::Keep, take, release, join, leave };
+        Ok(Commit { id: stored.id, expect: Expect::Version(stored.version), write, events })
     }
 
     /// Seals one audit event for each thing that the transitions did.
@@ -185,6 +221,7 @@ impl Gate {
             what: What::Refused,
             elicitation: None,
             client: None,
+            grant: None,
             kind: None,
             actor: Actor::Visitor,
             from: None,
@@ -194,7 +231,29 @@ impl Gate {
         Ok(self.store.append(vec![self.seal_event(&event)?]).await?)
     }
 
-    async fn load_outcome(&self, elicitation: &Elicitation) -> Result<Option<Outcome>, Error> {
+    /// Puts on the audit trail that somebody was refused who came for something of this client's, but for no elicitation.
+    pub(super) async fn note_refusal_of(
+        &self,
+        client: &ClientId,
+        actor: Actor,
+        reason: &str,
+    ) -> Result<(), Error> {
+        let event = Event {
+            at: self.now(),
+            what: What::Refused,
+            elicitation: None,
+            client: Some(client.clone()),
+            grant: None,
+            kind: None,
+            actor,
+            from: None,
+            to: None,
+            reason: Some(reason.to_owned()),
+        };
+        Ok(self.store.append(vec![self.seal_event(&event)?]).await?)
+    }
+
+    pub(super) async fn load_outcome(&self, elicitation: &Elicitation) -> Result<Option<Outcome>, Error> {
         let terms = elicitation.terms();
         let Some(sealed) = self.store.outcome(terms.id).await? else { return Ok(None) };
         Ok(Some(self.ring.open_outcome(terms.id, &terms.client, terms.kind(), &sealed)?))
@@ -214,6 +273,7 @@ fn event(
         what: happening.what,
         elicitation: Some(terms.id),
         client: Some(terms.client.clone()),
+        grant: None,
         kind: Some(terms.kind()),
         actor,
         from: happening.from,

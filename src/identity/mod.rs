@@ -5,7 +5,6 @@
 
 pub mod confirm;
 pub mod handoff;
-mod keys;
 pub mod loopback;
 pub mod oidc;
 pub mod proxy;
@@ -16,12 +15,13 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 use url::Url;
 
-pub use keys::KeySource;
 pub use token::SubjectClaim;
 
 use crate::domain::Subject;
 use crate::domain::binding::{length_prefixed, sha256};
 use crate::domain::text::{Shape, plain};
+use crate::upstream::metadata::DiscoveryError;
+use crate::upstream::token::Rejected;
 use handoff::Handoff;
 
 /// What a request tells about the browser that made it.
@@ -112,26 +112,10 @@ pub enum Reason {
     NotLoopback,
     /// The header is there more than once.
     HeaderRepeated,
-    /// No signed token.
-    Malformed,
-    /// An algorithm that is not on the list, or not the key's.
-    Algorithm,
-    /// A key that the issuer does not publish.
-    KeyUnknown,
-    /// The signature does not hold.
-    Signature,
-    /// Another issuer's.
-    Issuer,
-    /// For another audience.
-    Audience,
-    /// No longer, or not yet, valid.
-    Time,
+    /// The token that it brought is not accepted.
+    Token(Rejected),
     /// It names nobody.
     SubjectMissing,
-    /// It was made for another sign-in.
-    Nonce,
-    /// It was handed to another party.
-    AuthorizedParty,
     /// The person signed in longer ago than is accepted.
     SignedInLongAgo,
     /// The person signed in by weaker means than are accepted.
@@ -171,16 +155,8 @@ impl Reason {
         match self {
             Self::NotLoopback => "not_loopback",
             Self::HeaderRepeated => "header_repeated",
-            Self::Malformed => "token_malformed",
-            Self::Algorithm => "token_algorithm",
-            Self::KeyUnknown => "token_key_unknown",
-            Self::Signature => "token_signature",
-            Self::Issuer => "token_issuer",
-            Self::Audience => "token_audience",
-            Self::Time => "token_time",
+            Self::Token(rejected) => rejected.code(),
             Self::SubjectMissing => "token_subject_missing",
-            Self::Nonce => "token_nonce",
-            Self::AuthorizedParty => "token_azp",
             Self::SignedInLongAgo => "token_auth_time",
             Self::Means => "token_acr",
             Self::SignInUnknown => "sign_in_unknown",
@@ -197,6 +173,15 @@ impl Reason {
             Self::TokenUnavailable => "issuer_token_unavailable",
             Self::KeysUnavailable => "issuer_keys_unavailable",
         }
+    }
+}
+
+impl From<DiscoveryError> for SignInError {
+    fn from(error: DiscoveryError) -> Self {
+        Self::Unavailable(match error {
+            DiscoveryError::Unavailable => Reason::MetadataUnavailable,
+            DiscoveryError::NotAccepted => Reason::Metadata,
+        })
     }
 }
 

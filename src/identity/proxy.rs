@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::keys::{KeySource, PublishedKeys};
-use super::token::{self, Failed, SubjectClaim, Verifier};
+use super::token::{self, SubjectClaim};
 use super::{Browser, EachRequest, Identified, IdentitySource, Nobody, Person, Reason, SessionId, Way};
 use crate::domain::Clock;
+use crate::upstream::keys::{KeySource, PublishedKeys};
+use crate::upstream::token::{Failed, Verifier};
 use crate::upstream::{Upstream, UpstreamError};
 
 const WORD: &str = "proxy";
@@ -52,12 +53,21 @@ impl Proxy {
         self.keys.check().await
     }
 
-    async fn verify(&self, token: &str) -> Result<Person, Failed> {
-        let claims = self.verifier.verify(token, &self.keys).await?;
-        let person = token::person(&claims, &self.settings.issuer, &self.settings.subject_claim);
-        let (subject, name) = person.map_err(Failed::Refused)?;
-        let session = SessionId::of(WORD, &subject);
-        Ok(Person { subject, name, session })
+    async fn verify(&self, token: &str) -> Identified {
+        let claims = match self.verifier.verify(token, &self.keys).await {
+            Ok(claims) => claims,
+            Err(Failed::Refused(rejected)) => {
+                return Identified::Nobody(Nobody::Refused(Reason::Token(rejected)));
+            }
+            Err(Failed::Unavailable) => return Identified::Unavailable,
+        };
+        match token::person(&claims, &self.settings.issuer, &self.settings.subject_claim) {
+            Ok((subject, name)) => {
+                let session = SessionId::of(WORD, &subject);
+                Identified::Person(Person { subject, name, session })
+            }
+            Err(reason) => Identified::Nobody(Nobody::Refused(reason)),
+        }
     }
 }
 
@@ -88,10 +98,6 @@ impl EachRequest for Proxy {
         if token.is_empty() {
             return Identified::Nobody(Nobody::Absent);
         }
-        match self.verify(token).await {
-            Ok(person) => Identified::Person(person),
-            Err(Failed::Refused(reason)) => Identified::Nobody(Nobody::Refused(reason)),
-            Err(Failed::Unavailable) => Identified::Unavailable,
-        }
+        self.verify(token).await
     }
 }

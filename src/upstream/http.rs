@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use reqwest::Method;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use serde::de::DeserializeOwned;
@@ -48,6 +49,99 @@ pub enum UpstreamError {
     Malformed(String),
 }
 
+/// A request to somebody else.
+pub struct Outgoing<'a> {
+    /// Whether its method is DELETE; else it follows from the body.
+    pub deletes: bool,
+    /// Where to.
+    pub url: &'a Url,
+    /// What is sent.
+    pub body: Body<'a>,
+    /// In whose name.
+    pub authorization: Authorization,
+    /// A proof of possession (RFC 9449).
+    pub dpop: Option<String>,
+}
+
+/// What a request brings.
+pub enum Body<'a> {
+    /// Nothing, by POST or by GET.
+    Nothing {
+        /// Whether by POST.
+        posts: bool,
+    },
+    /// A form.
+    Form(&'a [(&'a str, &'a str)]),
+    /// A JSON document.
+    Json(&'a serde_json::Value),
+}
+
+/// In whose name a request is made.
+#[derive(Clone)]
+pub enum Authorization {
+    /// Nobody's.
+    None,
+    /// By HTTP Basic: name and secret, exactly as they stand there.
+    Basic(String, Zeroizing<String>),
+    /// By a bearer token.
+    Bearer(Zeroizing<String>),
+}
+
+impl Authorization {
+    /// HTTP Basic as OAuth writes it: both parts form-encoded first (RFC 6749 §2.3.1).
+    #[must_use]
+    pub fn basic(name: &str, secret: &str) -> Self {
+        let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+        Self::Basic(encoded(name), Zeroizing::new(encoded(secret)))
+    }
+}
+
+impl<'a> Outgoing<'a> {
+    /// A GET request.
+    #[must_use]
+    pub const fn get(url: &'a Url) -> Self {
+        Self::post(url, Body::Nothing { posts: false })
+    }
+
+    /// A POST request, in nobody's name.
+    #[must_use]
+    pub const fn post(url: &'a Url, body: Body<'a>) -> Self {
+        Self { deletes: false, url, body, authorization: Authorization::None, dpop: None }
+    }
+}
+
+/// An answer of any status. Its body is wiped when dropped.
+pub struct Incoming {
+    host: String,
+    /// The status.
+    pub status: u16,
+    /// `Content-Type`, as it was written.
+    pub media_type: String,
+    /// `DPoP-Nonce`; empty if there was none.
+    pub dpop_nonce: String,
+    /// The body.
+    pub body: Zeroizing<Vec<u8>>,
+}
+
+impl Incoming {
+    /// Whether the status is one of success.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The JSON document of a success.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Status`], [`UpstreamError::Malformed`].
+    pub fn json<T: DeserializeOwned>(self) -> Result<T, UpstreamError> {
+        if !self.is_success() {
+            return Err(UpstreamError::Status(self.host, self.status));
+        }
+        serde_json::from_slice(&self.body).map_err(|_| UpstreamError::Malformed(self.host))
+    }
+}
+
 const TIME: Duration = Duration::from_secs(5);
 const LARGEST: usize = 1 << 20;
 
@@ -72,8 +166,7 @@ impl Upstream {
     /// # Errors
     /// [`UpstreamError`].
     pub async fn get_json<T: DeserializeOwned>(&self, url: &Url) -> Result<T, UpstreamError> {
-        self.permit(url)?;
-        self.json(url, self.client.get(url.clone())).await
+        self.send(Outgoing::get(url)).await?.json()
     }
 
     /// Posts a form, with HTTP Basic credentials as OAuth writes them (RFC 6749 §2.3.1) if there are any, and takes a JSON
@@ -87,27 +180,49 @@ impl Upstream {
         form: &[(&str, &str)],
         basic: Option<(&str, &str)>,
     ) -> Result<T, UpstreamError> {
-        self.permit(url)?;
-        let request = self.client.post(url.clone()).form(form);
-        let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-        let request = match basic {
-            Some((name, secret)) => request.basic_auth(encoded(name), Some(encoded(secret))),
-            None => request,
-        };
-        self.json(url, request).await
+        let mut request = Outgoing::post(url, Body::Form(form));
+        if let Some((name, secret)) = basic {
+            request.authorization = Authorization::basic(name, secret);
+        }
+        self.send(request).await?.json()
     }
 
-    async fn json<T: DeserializeOwned>(
-        &self,
-        url: &Url,
-        request: reqwest::RequestBuilder,
-    ) -> Result<T, UpstreamError> {
+    /// Sends a request, and takes whatever comes back, errors too.
+    ///
+    /// # Errors
+    /// [`UpstreamError`] if nothing comes back, or more than is read.
+    pub async fn send(&self, request: Outgoing<'_>) -> Result<Incoming, UpstreamError> {
+        let Outgoing { deletes, url, body, authorization, dpop } = request;
+        self.permit(url)?;
         let host = url.host_str().unwrap_or_default().to_owned();
-        let sent = request.header("Accept", "application/json").send().await;
-        let mut answer = sent.map_err(|_| UpstreamError::NoAnswer(host.clone()))?;
-        if !answer.status().is_success() {
-            return Err(UpstreamError::Status(host, answer.status().as_u16()));
-        }
+        let method = match (deletes, &body) {
+            (true, _) => Method::DELETE,
+            (false, Body::Nothing { posts: false }) => Method::GET,
+            (false, _) => Method::POST,
+        };
+        let request = self.client.request(method, url.clone()).header("Accept", "application/json");
+        let request = match body {
+            // Some want the length of a body that they do not want.
+            Body::Nothing { posts: true } => request.header("Content-Length", "0"),
+            Body::Nothing { posts: false } => request,
+            Body::Form(form) => request.form(form),
+            Body::Json(value) => request.json(value),
+        };
+        let request = match &authorization {
+            Authorization::None => request,
+            Authorization::Basic(name, secret) => request.basic_auth(name, Some(secret.as_str())),
+            Authorization::Bearer(token) => request.bearer_auth(token.as_str()),
+        };
+        let request = match dpop {
+            Some(proof) => request.header("DPoP", proof),
+            None => request,
+        };
+        let mut answer = request.send().await.map_err(|_| UpstreamError::NoAnswer(host.clone()))?;
+        let header = |name: &str| {
+            answer.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+        };
+        let (status, media_type, dpop_nonce) =
+            (answer.status().as_u16(), header("content-type"), header("dpop-nonce"));
         let mut body = Zeroizing::new(Vec::new());
         while let Some(chunk) = answer.chunk().await.map_err(|_| UpstreamError::NoAnswer(host.clone()))? {
             if body.len() + chunk.len() > LARGEST {
@@ -115,7 +230,15 @@ impl Upstream {
             }
             body.extend_from_slice(&chunk);
         }
-        serde_json::from_slice(&body).map_err(|_| UpstreamError::Malformed(host))
+        Ok(Incoming { host, status, media_type, dpop_nonce, body })
+    }
+
+    /// Whether somebody answers there, whatever they say.
+    ///
+    /// # Errors
+    /// [`UpstreamError`].
+    pub async fn reach(&self, url: &Url) -> Result<(), UpstreamError> {
+        self.send(Outgoing::get(url)).await.map(drop)
     }
 
     /// Checks what can be checked of a URL before a connection: names are checked when they are resolved.

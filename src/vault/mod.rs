@@ -36,6 +36,8 @@ pub enum Place<'a> {
     Owner(ElicitationId),
     /// An elicitation's record.
     Record(ElicitationId, &'a ClientId, Kind),
+    /// What is kept of one person for one client.
+    Kept(ElicitationId),
     /// An elicitation's outcome.
     Outcome(ElicitationId, &'a ClientId, Kind),
     /// What belongs to a browser's visit, of this kind, under this tag.
@@ -51,6 +53,7 @@ impl Place<'_> {
         match self {
             Self::Owner(_) => b"owner",
             Self::Record(..) => b"record",
+            Self::Kept(_) => b"kept",
             Self::Outcome(..) => b"outcome",
             Self::Visit(..) => b"visit",
             Self::Event => b"event",
@@ -61,7 +64,7 @@ impl Place<'_> {
     fn associated_data(self) -> Vec<u8> {
         let purpose = self.purpose();
         match self {
-            Self::Owner(id) => length_prefixed(&[SCHEMA, purpose, id.as_bytes()]),
+            Self::Owner(id) | Self::Kept(id) => length_prefixed(&[SCHEMA, purpose, id.as_bytes()]),
             Self::Record(id, client, kind) | Self::Outcome(id, client, kind) => length_prefixed(&[
                 SCHEMA,
                 purpose,
@@ -89,6 +92,8 @@ pub enum Lookup<'a> {
     Visit(&'static str, &'a str),
     /// One render of an elicitation's page.
     Render(ElicitationId, &'a str),
+    /// What is kept of a person for a client.
+    Kept(&'a ClientId, &'a Subject),
     /// How many are pending for a client.
     ClientQuota(&'a ClientId),
     /// How many are pending for a person at a client.
@@ -106,14 +111,19 @@ impl Lookup<'_> {
             Self::Visit(kind, name) => length_prefixed(&[b"visit", kind.as_bytes(), name.as_bytes()]),
             Self::Render(id, render) => length_prefixed(&[b"render", id.as_bytes(), render.as_bytes()]),
             Self::ClientQuota(client) => length_prefixed(&[b"client-quota", client.as_str().as_bytes()]),
-            Self::SubjectQuota(client, subject) => length_prefixed(&[
-                b"subject-quota",
-                client.as_str().as_bytes(),
-                subject.issuer.as_bytes(),
-                subject.id.as_bytes(),
-            ]),
+            Self::Kept(client, subject) => of_person(b"kept", client, subject),
+            Self::SubjectQuota(client, subject) => of_person(b"subject-quota", client, subject),
         }
     }
+}
+
+fn of_person(purpose: &[u8], client: &ClientId, subject: &Subject) -> Vec<u8> {
+    length_prefixed(&[
+        purpose,
+        client.as_str().as_bytes(),
+        subject.issuer.as_bytes(),
+        subject.id.as_bytes(),
+    ])
 }
 
 /// Something sealed cannot be opened. Nothing is released.
@@ -285,17 +295,17 @@ impl Ring {
         self.keys().map(move |key| Tag(mac(&key.tags, &bytes)))
     }
 
-    /// A token for one render of one elicitation's page in one session: 43 characters, URL-safe.
+    /// A token for one render of one page in one session: 43 characters, URL-safe. `page` names the page: the elicitation's id.
     #[must_use]
-    pub fn page_token(&self, session: &[u8; 32], id: ElicitationId, render: &str) -> String {
-        URL_SAFE_NO_PAD.encode(mac(&self.first.pages, &page_token_covers(session, id, render)))
+    pub fn page_token(&self, session: &[u8; 32], page: &[u8], render: &str) -> String {
+        URL_SAFE_NO_PAD.encode(mac(&self.first.pages, &page_token_covers(session, page, render)))
     }
 
-    /// Whether `token` was made for this render, elicitation and session.
+    /// Whether `token` was made for this render, page and session.
     #[must_use]
-    pub fn page_token_holds(&self, token: &str, session: &[u8; 32], id: ElicitationId, render: &str) -> bool {
+    pub fn page_token_holds(&self, token: &str, session: &[u8; 32], page: &[u8], render: &str) -> bool {
         let Ok(given) = URL_SAFE_NO_PAD.decode(token) else { return false };
-        let covered = page_token_covers(session, id, render);
+        let covered = page_token_covers(session, page, render);
         self.keys().any(|key| verify_slices_are_equal(&mac(&key.pages, &covered), &given).is_ok())
     }
 
@@ -308,8 +318,8 @@ impl Ring {
     }
 }
 
-fn page_token_covers(session: &[u8; 32], id: ElicitationId, render: &str) -> Vec<u8> {
-    length_prefixed(&[session, id.as_bytes(), render.as_bytes()])
+fn page_token_covers(session: &[u8; 32], page: &[u8], render: &str) -> Vec<u8> {
+    length_prefixed(&[session, page, render.as_bytes()])
 }
 
 fn mac(key: &hmac::Key, message: &[u8]) -> [u8; 32] {

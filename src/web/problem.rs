@@ -243,6 +243,20 @@ impl From<flow::Error> for Problem {
             )
             .at_field("requestState")
             .with_mcp_error(crate::mcp::request_state_invalid()),
+            Error::NotKept => Self::new(
+                StatusCode::NOT_FOUND,
+                "not_kept",
+                "Not kept",
+                "Nothing is kept for this person in that slot; ask for it in a round that names the slot.",
+            )
+            .at_field("slot"),
+            Error::ScopesMissing => Self::new(
+                StatusCode::CONFLICT,
+                "scopes_missing",
+                "Scopes missing",
+                "What is kept in that slot does not allow all of these scopes; ask for them in a round that names the slot.",
+            )
+            .at_field("scopes"),
             Error::FormRefused => Self::new(
                 StatusCode::FORBIDDEN,
                 "form_refused",

@@ -1,18 +1,16 @@
 // An OpenID Connect issuer on a free port of loopback: `node issuer.mjs`. Writes its URL; then reads one line of JSON,
 // {"redirectUris": [...], "secret": "..."}, and serves until its input ends. Whoever signs in is who they say.
-import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
 import Provider from 'oidc-provider';
+import { listen, people } from './shared.mjs';
 
-const server = createServer();
-await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
-const url = `http://127.0.0.1:${server.address().port}`;
-process.stdout.write(`${url}\n`);
+const { server, url } = await listen();
 
 const lines = createInterface({ input: process.stdin });
 lines.once('line', (line) => {
   const { redirectUris, secret } = JSON.parse(line);
   const provider = new Provider(url, {
+    ...people,
     clients: [
       {
         client_id: 'sidegate',
@@ -22,14 +20,7 @@ lines.once('line', (line) => {
         response_types: ['code'],
       },
     ],
-    claims: { openid: ['sub'], email: ['email'], profile: ['name'] },
-    conformIdTokenClaims: false,
-    cookies: { keys: ['for tests alone'] },
     pkce: { required: () => true },
-    findAccount: (_, id) => ({
-      accountId: id,
-      claims: () => ({ sub: id, email: `${id}@people.example`, name: id }),
-    }),
   });
   server.on('request', provider.callback());
   process.stdout.write('ready\n');

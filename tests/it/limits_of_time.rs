@@ -12,8 +12,10 @@ use sidegate::flow::form::FormProof;
 use sidegate::flow::issue::Ask;
 use sidegate::flow::keys::KeyWatch;
 use sidegate::flow::open::{Arrival, Guest};
-use sidegate::flow::sign_in::{BROWSER_COOKIE, Begun};
-use sidegate::flow::submit_secret::Submitted;
+use sidegate::flow::departure::BROWSER_COOKIE;
+use sidegate::flow::page::Page as OurPage;
+use sidegate::flow::sign_in::Begun;
+use sidegate::flow::finish::Submitted;
 use sidegate::flow::{Client, Error, Gate, Quotas};
 use sidegate::identity::confirm::Confirm;
 use sidegate::identity::handoff::{Handoff, HandoffSettings};
@@ -51,6 +53,7 @@ impl House {
         let random = Arc::new(SystemRandom);
         let key = RingKey::new("one".to_owned(), &[7; 32]).unwrap();
         let client = Client {
+            providers: None,
             id: client("weather"),
             name: "Weather tools".to_owned(),
             host: None,
@@ -60,6 +63,8 @@ impl House {
             round_budget: 8,
         };
         let gate = Gate {
+            providers: std::collections::HashMap::new(),
+            errands: sidegate::flow::errands::Errands::default(),
             store: Arc::new(Memory::new()),
             notify: Arc::new(Local::new()),
             ring: Ring::new(key, Vec::new(), random.clone()),
@@ -85,7 +90,7 @@ impl House {
 
     async fn issue(&self, lifetime: u64) -> Elicitation {
         let terms = terms();
-        let ask = Ask::new(Some(ada()), terms.operation, "Needed.", terms.request, Some(lifetime));
+        let ask = Ask::new(Some(ada()), terms.operation, "Needed.", terms.request, Some(lifetime), None);
         self.gate.issue(&self.client, ask.unwrap(), None).await.unwrap().elicitation
     }
 }
@@ -128,7 +133,7 @@ impl House {
     async fn leaves(&self, id: ElicitationId, jar: &Jar) -> String {
         let proof = self.arrives(id, jar).await.err().unwrap();
         let begun = async |browser: &Browser<'_>| {
-            self.gate.begin_sign_in(id, browser, proof.as_ref(), true, false).await.unwrap()
+            self.gate.begin_sign_in(OurPage::Link(id), browser, proof.as_ref(), true, false).await.unwrap()
         };
         let Begun::Leaves { departure, browser, .. } = jar.browse(begun).await else { panic!("it begins") };
         jar.put(BROWSER_COOKIE, browser);

@@ -28,6 +28,8 @@ mod faults;
 mod handoff;
 mod limits_of_time;
 mod links;
+mod oauth;
+mod oauth_answers;
 mod openapi;
 mod pages;
 mod proxy_identity;

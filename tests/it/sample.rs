@@ -36,6 +36,8 @@ pub(crate) fn subject(id: &str) -> Subject {
 pub(crate) fn terms() -> Terms {
     let field = FieldSpec { name: "api_key".into(), label: "API key".into(), ..FieldSpec::default() };
     Terms {
+        keep: None,
+        again: None,
         id: id(1),
         client: client("weather"),
         subject: subject("user-1"),

@@ -1,8 +1,6 @@
 //! The browser signs in at an OpenID Connect issuer: authorization code, PKCE, `state`, `nonce`
 //! (OpenID Connect Core 1.0 §3.1, RFC 7636, RFC 9207).
 
-mod metadata;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +11,13 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use url::Url;
 
-use super::token::{self, Claims, Failed, SKEW, SubjectClaim, Verifier};
+use super::token::{self, SubjectClaim};
 use super::{IdentitySource, Reason, Returned, SignIn, SignInError, Ties, Way};
 use crate::domain::binding::sha256;
 use crate::domain::{Clock, Subject};
+use crate::upstream::metadata::{Discovery, Issuer};
+use crate::upstream::token::{Claims, Failed, SKEW, Verifier, check_id_token, moment, text};
 use crate::upstream::{Upstream, UpstreamError};
-use metadata::{Discovery, Issuer};
 
 /// How people sign in at an issuer.
 #[derive(Debug, Clone)]
@@ -58,6 +57,9 @@ struct Tokens {
     id_token: Option<String>,
 }
 
+/// Whoever signs ID tokens publishes keys.
+const NO_KEYS: SignInError = SignInError::Unavailable(Reason::Metadata);
+
 impl Oidc {
     /// The source with these settings.
     #[must_use]
@@ -73,7 +75,8 @@ impl Oidc {
     /// [`SignInError`].
     pub async fn check(&self) -> Result<(), SignInError> {
         let issuer = self.discovery.find().await?;
-        issuer.keys.check().await.map_err(|_| SignInError::Unavailable(Reason::KeysUnavailable))
+        let keys = issuer.keys.as_ref().ok_or(NO_KEYS)?;
+        keys.check().await.map_err(|_| SignInError::Unavailable(Reason::KeysUnavailable))
     }
 
     async fn exchange(&self, issuer: &Issuer, code: &str, ties: &Ties) -> Result<SecretString, SignInError> {
@@ -85,10 +88,7 @@ impl Oidc {
             ("code_verifier", &ties.verifier),
         ];
         let secret = self.settings.client_secret.as_ref().map(ExposeSecret::expose_secret);
-        let methods = issuer.metadata.token_endpoint_auth_methods_supported.as_deref();
-        // The default where none is named (Discovery §3, RFC 8414 §2).
-        let takes_basic =
-            methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic"));
+        let takes_basic = issuer.metadata.takes_basic();
         let basic = secret.filter(|_| takes_basic).map(|secret| (id, secret));
         if basic.is_none() {
             form.push(("client_id", id));
@@ -109,25 +109,17 @@ impl Oidc {
 
     /// What an ID token must say beside what any token must (Core §3.1.3.7).
     fn check_claims(&self, claims: &Claims, nonce: &str) -> Result<(), Reason> {
-        if token::text(claims, "nonce") != Some(nonce) {
-            return Err(Reason::Nonce);
-        }
-        let several = claims.get("aud").and_then(|aud| aud.as_array()).is_some_and(|aud| aud.len() > 1);
-        match claims.get("azp") {
-            None if !several => {}
-            Some(azp) if azp.as_str() == Some(&self.settings.client_id) => {}
-            _ => return Err(Reason::AuthorizedParty),
-        }
+        check_id_token(claims, nonce, &self.settings.client_id).map_err(Reason::Token)?;
         if let Some(max_age) = self.settings.max_age {
             let long_ago = Reason::SignedInLongAgo;
-            let signed_in = token::moment(claims, "auth_time").map_err(|()| long_ago)?.ok_or(long_ago)?;
+            let signed_in = moment(claims, "auth_time").map_err(|()| long_ago)?.ok_or(long_ago)?;
             let latest = i64::try_from(max_age.as_secs()).unwrap_or(i64::MAX).saturating_add(SKEW);
             if self.clock.now().seconds().saturating_sub(signed_in) > latest {
                 return Err(long_ago);
             }
         }
         let accepted = &self.settings.acr_values;
-        let means = token::text(claims, "acr");
+        let means = text(claims, "acr");
         if !accepted.is_empty() && !means.is_some_and(|means| accepted.iter().any(|acr| acr == means)) {
             return Err(Reason::Means);
         }
@@ -196,9 +188,9 @@ impl SignIn for Oidc {
         };
         let token = self.exchange(&issuer, code, ties).await?;
         let claims =
-            self.verifier.verify(token.expose_secret(), &issuer.keys).await.map_err(
+            self.verifier.verify(token.expose_secret(), issuer.keys.as_ref().ok_or(NO_KEYS)?).await.map_err(
                 |failed| match failed {
-                    Failed::Refused(reason) => SignInError::Refused(reason),
+                    Failed::Refused(rejected) => SignInError::Refused(Reason::Token(rejected)),
                     Failed::Unavailable => SignInError::Unavailable(Reason::KeysUnavailable),
                 },
             )?;

@@ -57,6 +57,10 @@ impl Reserved {
     }
 }
 
+/// How long a record may have a slot, beyond the life of an elicitation: what is kept of a person stays for a year at most.
+/// A slot is given up with its record; this is a broom.
+const LONGEST: Duration = Duration::from_hours(366 * 24);
+
 /// Whom a slot's value names.
 pub(super) fn holder(value: &[u8]) -> Option<ElicitationId> {
     value.first_chunk::<16>().map(|id| ElicitationId::from_bytes(*id))
@@ -167,7 +171,7 @@ impl Redis {
     ) -> Result<Result<(Had, ServerTime), (Vec<u8>, Duration)>, Unavailable> {
         let call = self.scripts.reserve.call().key(self.keys.slot(tag));
         let call =
-            call.arg(id.as_bytes().to_vec()).arg(nonce.to_vec()).number(self.kept()).arg(stale.to_vec());
+            call.arg(id.as_bytes().to_vec()).arg(nonce.to_vec()).number(self.kept() + LONGEST.as_millis()).arg(stale.to_vec());
         let (value, time): (Vec<u8>, i64) = self.call(&call).await?;
         Ok(match value.as_slice() {
             b"new" => Ok((Had::Not, time)),

@@ -278,7 +278,8 @@ fn commit(db: &Transaction<'_>, commit: Commit, effects: &mut Effects) -> Result
                     let sql = "INSERT INTO outcomes VALUES (?1, ?2) ON CONFLICT DO UPDATE SET sealed = ?2";
                     run(db, sql, params![key, sealed])?;
                 }
-                Outcome::Erase => effects.erased += run(db, "DELETE FROM outcomes WHERE id = ?1", [key])?,
+                // Also what the record itself held before may be what is to be gone.
+                Outcome::Erase => effects.erased += 1 + run(db, "DELETE FROM outcomes WHERE id = ?1", [key])?,
             }
         }
         Write::Erase { release, leave } => {

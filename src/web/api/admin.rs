@@ -83,10 +83,7 @@ pub async fn search(
     body: Json<SearchBody>,
 ) -> Result<HttpResponse, Problem> {
     let body = body.value;
-    let limit = body.limit.unwrap_or(50);
-    if !(1..=200).contains(&limit) {
-        return Err(Invalid::new("limit", "must be 1 to 200").into());
-    }
+    let limit = checked_limit(body.limit)?;
     let after = body
         .after
         .map(|after| {
@@ -99,6 +96,12 @@ pub async fn search(
         elicitations: page.found.iter().map(|found| OperatorView::of(found, &gate)).collect(),
         next: page.next.map(|next| next.to_string()),
     }))
+}
+
+/// How many are wanted at once.
+pub(super) fn checked_limit(limit: Option<usize>) -> Result<usize, Invalid> {
+    let limit = limit.unwrap_or(50);
+    if (1..=200).contains(&limit) { Ok(limit) } else { Err(Invalid::new("limit", "must be 1 to 200")) }
 }
 
 fn filter(
@@ -161,6 +164,12 @@ pub struct RevokeMatchingBody {
 #[derive(Serialize, ToSchema)]
 pub struct RevokedView {
     revoked: u64,
+}
+
+impl RevokedView {
+    pub(super) const fn of(revoked: u64) -> Self {
+        Self { revoked }
+    }
 }
 
 /// Revokes all that match and have not ended.

@@ -4,6 +4,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::domain::kept::Keep;
+use crate::domain::oauth::OAuthRequest;
 use crate::domain::operation::{Identified, digest_of};
 use crate::domain::secret::{FieldSpec, Format, SecretRequest};
 use crate::domain::{Digest, Invalid, Kind, Operation, Request, Subject};
@@ -79,6 +81,41 @@ pub struct SecretBody {
     /// 1 to 10 fields.
     #[schema(min_items = 1, max_items = 10)]
     fields: Vec<FieldBody>,
+    /// Whether and how what is entered is kept for later rounds.
+    keep: Option<KeepBody>,
+}
+
+/// What is asked of a third party, for kind `oauth`.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OAuthBody {
+    /// A provider of the configuration, by its id.
+    #[schema(example = "github")]
+    provider: String,
+    /// What is needed; what the configuration says if absent or empty.
+    #[serde(default)]
+    scopes: Vec<String>,
+    /// For which resource the token is to be (RFC 8707).
+    resource: Option<String>,
+    /// Whether and how the tokens are kept for later rounds.
+    keep: Option<KeepBody>,
+}
+
+/// How an outcome is kept.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KeepBody {
+    /// The name that later rounds use, up to 64 characters.
+    #[schema(example = "weatherco")]
+    slot: String,
+    /// For how many days: 1 to 365.
+    days: u64,
+}
+
+impl KeepBody {
+    fn into_keep(self, kind: Kind) -> Result<Keep, Invalid> {
+        Keep::new(&format!("{kind}.keep"), &self.slot, self.days)
+    }
 }
 
 /// One value to enter.
@@ -132,20 +169,37 @@ pub struct AskBody {
     pub expires_in: Option<u64>,
     /// The form, for kind `secret`.
     pub secret: Option<SecretBody>,
+    /// What is asked of a third party, for kind `oauth`.
+    pub oauth: Option<OAuthBody>,
 }
 
 impl TryFrom<AskBody> for Ask {
     type Error = Invalid;
 
     fn try_from(body: AskBody) -> Result<Self, Invalid> {
-        let request = match body.kind {
+        let kind = body.kind;
+        let stray = match kind {
+            Kind::Secret => body.oauth.is_some().then_some("oauth"),
+            Kind::OAuth => body.secret.is_some().then_some("secret"),
+        };
+        if let Some(field) = stray {
+            return Err(Invalid::new(field, format!("is not for the kind `{kind}`")));
+        }
+        let needed = || Invalid::new(kind.as_str(), format!("is required for the kind `{kind}`"));
+        let (request, keep) = match kind {
             Kind::Secret => {
-                let form =
-                    body.secret.ok_or_else(|| Invalid::new("secret", "is required for the kind `secret`"))?;
-                Request::Secret(SecretRequest::new(form.fields.into_iter().map(FieldSpec::from).collect())?)
+                let form = body.secret.ok_or_else(needed)?;
+                let fields = form.fields.into_iter().map(FieldSpec::from).collect();
+                (Request::Secret(SecretRequest::new(fields)?), form.keep)
+            }
+            Kind::OAuth => {
+                let OAuthBody { provider, scopes, resource, keep } = body.oauth.ok_or_else(needed)?;
+                (Request::OAuth(OAuthRequest::new(provider, scopes, resource)?), keep)
             }
         };
+        let keep = keep.map(|keep| keep.into_keep(kind)).transpose()?;
         let subject = body.subject.map(Subject::from);
-        Self::new(subject, body.operation.into_operation()?, &body.message, request, body.expires_in)
+        let operation = body.operation.into_operation()?;
+        Self::new(subject, operation, &body.message, request, body.expires_in, keep)
     }
 }

@@ -107,7 +107,8 @@ pub struct ClaimBody {
 /// An outcome, released.
 #[derive(Serialize, ToSchema)]
 pub struct ClaimedView {
-    /// For kind `secret`: `{"values": {name: value}}`.
+    /// For kind `secret`: `{"values": {name: value}}`. For `oauth`: `{"accessToken", "tokenType", "scopes", "expiresAt"?,
+    /// "refreshToken"?, "idTokenClaims"?, "extra"?, "dpopKey"?}`; without `refreshToken` if it is kept.
     #[schema(value_type = Object)]
     credential: Outcome,
 }

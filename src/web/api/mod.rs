@@ -3,10 +3,12 @@
 //! A handler takes what it needs from the request, calls one use case, and maps the answer.
 
 pub mod admin;
+pub mod admin_kept;
 pub mod ask;
 pub mod elicitations;
 pub mod handoffs;
 pub mod health;
+pub mod kept;
 pub mod openapi;
 pub mod rounds;
 pub mod view;
@@ -25,6 +27,10 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(at("/v1/elicitations/{id}/confirm", "POST").route(web::post().to(elicitations::confirm)))
         .service(at("/v1/elicitations/{id}/cancel", "POST").route(web::post().to(elicitations::cancel)))
         .service(at("/v1/handoffs/{handoff}", "POST").route(web::post().to(handoffs::accept)))
+        .service(at("/v1/kept/use", "POST").route(web::post().to(kept::use_it)))
+        .service(at("/v1/kept/discard", "POST").route(web::post().to(kept::discard)))
+        .service(at("/v1/admin/kept/search", "POST").route(web::post().to(admin_kept::search)))
+        .service(at("/v1/admin/kept/revoke", "POST").route(web::post().to(admin_kept::revoke)))
         .service(at("/v1/admin/elicitations/search", "POST").route(web::post().to(admin::search)))
         .service(at("/v1/admin/elicitations/revoke", "POST").route(web::post().to(admin::revoke_matching)))
         .service(at("/v1/admin/elicitations/{id}/revoke", "POST").route(web::post().to(admin::revoke)))

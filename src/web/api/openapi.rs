@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
-use super::{admin, elicitations, handoffs, health, rounds};
+use super::{admin, admin_kept, elicitations, handoffs, health, kept, rounds};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -20,6 +20,10 @@ use super::{admin, elicitations, handoffs, health, rounds};
         elicitations::confirm,
         elicitations::cancel,
         handoffs::accept,
+        kept::use_it,
+        kept::discard,
+        admin_kept::search,
+        admin_kept::revoke,
         admin::search,
         admin::revoke,
         admin::revoke_matching,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::ask::{AskBody, OperationBody, SecretBody, SubjectBody};
+use super::ask::{AskBody, OAuthBody, OperationBody, SecretBody, SubjectBody};
 use super::elicitations::checked_attempt;
 use crate::domain::text::{Shape, plain};
 use crate::domain::{Code, ElicitationId, Invalid, Kind, Outcome, StateName};
@@ -31,6 +31,7 @@ pub struct RoundBody {
     message: String,
     expires_in: Option<u64>,
     secret: Option<SecretBody>,
+    oauth: Option<OAuthBody>,
     /// The key in `inputRequests`: `sidegate` if absent.
     input_key: Option<String>,
     /// `2026-07-28` or `2025-11-25`.
@@ -55,7 +56,7 @@ const DEFAULT_KEY: &str = "sidegate";
 
 impl RoundBody {
     fn into_call(self, input_key: &str) -> Result<RoundCall, Invalid> {
-        let Self { kind, subject, operation, message, expires_in, secret, .. } = self;
+        let Self { kind, subject, operation, message, expires_in, secret, oauth, .. } = self;
         let responses = self.input_responses.as_ref();
         let response = |key: &str| responses.and_then(|all| Some((key.to_owned(), all.get(key)?)));
         let (link, form) = (response(input_key), response(&code_key(input_key)));
@@ -66,7 +67,7 @@ impl RoundBody {
         let code = form
             .and_then(|(_, response)| response.get("content")?.get(mcp::CODE))
             .map(|entered| entered.as_str().and_then(Code::read).map_or(Entered::Unreadable, Entered::Code));
-        let ask = AskBody { kind, subject, operation, message, expires_in, secret };
+        let ask = AskBody { kind, subject, operation, message, expires_in, secret, oauth };
         Ok(RoundCall {
             ask: Ask::try_from(ask)?,
             form_mode: self.client_capabilities.as_ref().is_none_or(mcp::supports_form_mode),
@@ -105,7 +106,7 @@ pub struct RoundView {
     /// `input_required`, `completed`, `declined`, `cancelled`, `expired`, `failed`, `revoked`, `consumed`,
     /// `unfinished` or `unsupported`.
     outcome: &'static str,
-    /// The elicitation, except for `unsupported`.
+    /// The elicitation, except for `unsupported` and for what was kept from before.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     id: Option<ElicitationId>,
@@ -182,7 +183,7 @@ fn view(gate: &Gate, round: Round, version: ProtocolVersion, input_key: &str) ->
         }
         Round::Completed { id, outcome, replay: _ } => RoundView {
             outcome: StateName::Completed.as_str(),
-            id: Some(id),
+            id,
             credential: Some(outcome),
             ..RoundView::default()
         },

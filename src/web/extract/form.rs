@@ -36,6 +36,11 @@ impl Form {
         self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 
+    /// Every field, name and value.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The proof that the form came with, if it has one.
     #[must_use]
     pub fn proof(&self) -> Option<FormProof> {

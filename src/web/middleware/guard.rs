@@ -36,7 +36,8 @@ pub async fn guard(
         None
     } else {
         let signs_in =
-            path.ends_with("/signin") || path.starts_with("/signin/") || path.starts_with("/handoff/");
+            path.ends_with("/signin") || path.starts_with("/signin/") || path.starts_with("/handoff/")
+                || path.ends_with("/authorize") || path.starts_with("/oauth/");
         request.app_data::<web::Data<Limits>>().and_then(|limits| {
             let checked = limits.check_address(request.request());
             checked

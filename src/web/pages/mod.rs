@@ -3,6 +3,8 @@
 //! [`open`] shows a link's page to whoever came by it; [`sign_in`] sends them to where they say who they are; [`submit`]
 //! takes the page's forms. [`Pages`] renders, and holds the one table from what went wrong to what the person reads.
 
+pub mod authorize;
+pub mod mine;
 pub mod open;
 pub mod sign_in;
 pub mod submit;
@@ -16,14 +18,17 @@ use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use askama::Template;
 
-use self::text::{Notice, Text, TextError};
-use self::view::{CodePage, DonePage, FormParts, Frame, NoticePage, SecretPage, SignInForm};
+use self::authorize::AuthorizePage;
+use self::mine::DoorsPage;
+use self::text::{Notice, Phrase, Text, TextError};
+use self::view::{Asked, AskedParts, CodePage, DonePage, Entered, Frame, NoticePage, SecretPage, SignInForm};
 use super::Site;
 use super::assets::Assets;
 use super::problem::Problem;
 use crate::domain::secret::FieldError;
-use crate::domain::{Code, ElicitationId, Refusal, StateName};
+use crate::domain::{Code, ElicitationId, Refusal, Request, StateName};
 use crate::flow::open::{Arrival, Guest};
+use crate::flow::page::{Door, Page};
 use crate::flow::{Client, Error, Gate};
 
 /// The routes of the pages.
@@ -42,6 +47,16 @@ pub fn routes(config: &mut web::ServiceConfig) {
                 .default_service(web::to(not_found)),
         )
         .route("/e/{id}/secret", web::post().to(submit::secret))
+        .route("/e/{id}/authorize", web::post().to(authorize::begin))
+        .route("/e/{id}/authorize/{what}", web::get().to(authorize::came_to))
+        .route("/oauth/callback/{provider}", web::get().to(authorize::callback))
+        .route("/oauth/callback/{provider}", web::post().to(authorize::posted))
+        .route("/mine", web::get().to(mine::doors))
+        .route("/mine/{door}", web::get().to(mine::mine))
+        .route("/mine/{door}/delete", web::post().to(mine::delete))
+        .route("/mine/{door}/signin", web::post().to(sign_in::begin))
+        .route("/mine/{door}/leave/{departure}", web::get().to(sign_in::leave))
+        .route("/mine/{door}/sign-in/{what}", web::get().to(sign_in::came_to))
         .route("/e/{id}/decline", web::post().to(submit::decline))
         .route("/e/{id}/extend", web::post().to(submit::extend))
         .route("/e/{id}/signin", web::post().to(sign_in::begin))
@@ -74,6 +89,8 @@ pub struct Pages {
     style: String,
     script: String,
     prefix: String,
+    /// Where people see what is kept for them.
+    mine: String,
 }
 
 impl Pages {
@@ -88,6 +105,7 @@ impl Pages {
             style: assets.style.path(&site.prefix),
             script: assets.script.path(&site.prefix),
             prefix: site.prefix.clone(),
+            mine: format!("{}/mine", site.public_url.as_str().trim_end_matches('/')),
             assets,
         })
     }
@@ -95,6 +113,32 @@ impl Pages {
     /// The path of an elicitation's page.
     fn path(&self, id: ElicitationId) -> String {
         format!("{}/e/{id}", self.prefix)
+    }
+
+    /// The path of a page that people sign in on.
+    fn page_path(&self, page: &Page) -> String {
+        match page {
+            Page::Link(id) => self.path(*id),
+            Page::Mine(door) => format!("{}/mine/{door}", self.prefix),
+        }
+    }
+
+    /// The path to which a provider sends browsers back.
+    fn callback_path(&self, provider: &str) -> String {
+        format!("{}/oauth/callback/{provider}", self.prefix)
+    }
+
+    /// What somebody reads whose sign-in to their own page did not come about.
+    fn sign_in_again(&self, gate: &Gate, page: &Page, status: StatusCode, notice: Notice) -> HttpResponse {
+        let proof = gate.fresh_proof(page);
+        let form = SignInForm { page: self.page_path(page), proof, again: false };
+        self.notice_with(status, notice, "Sidegate", "", Some(form))
+    }
+
+    /// Which of several doors?
+    fn doors(&self, doors: &[Door]) -> HttpResponse {
+        let doors = doors.iter().map(|door| (self.page_path(&Page::Mine(door.clone())), door)).collect();
+        Self::html(StatusCode::OK, &DoorsPage::new(self.frame(), doors))
     }
 
     /// Sends the browser on to a page of ours.
@@ -179,27 +223,56 @@ impl Pages {
         self.notice(status, notice, client, "")
     }
 
+    /// The form of a secret, or the page of whatever else is asked.
     fn form<'a>(
         &'a self,
-        gate: &Gate,
+        gate: &'a Gate,
         guest: &'a Guest,
         status: StatusCode,
         errors: &'a [FieldError],
-        entered: &'a dyn Fn(&str) -> Option<&'a str>,
+        value: &'a dyn Fn(&str) -> Option<&'a str>,
     ) -> HttpResponse {
-        let now = gate.now();
-        let parts = FormParts {
+        let elicitation = guest.elicitation();
+        match &elicitation.terms().request {
+            Request::Secret(request) => {
+                let asked = self.asked(gate, guest);
+                let entered = Entered { errors, value };
+                Self::html(status, &SecretPage::new(self.frame(), elicitation, request, asked, &entered))
+            }
+            Request::OAuth(_) => self.authorize(gate, guest, status, None),
+        }
+    }
+
+    /// The page of an authorization.
+    fn authorize(
+        &self,
+        gate: &Gate,
+        guest: &Guest,
+        status: StatusCode,
+        error: Option<&Phrase>,
+    ) -> HttpResponse {
+        let elicitation = guest.elicitation();
+        let Request::OAuth(request) = &elicitation.terms().request else {
+            return self.notice(StatusCode::NOT_FOUND, Notice::NotFound, "", "");
+        };
+        let provider = gate.providers.get(&request.provider).map(|provider| provider.settings());
+        let asked = self.asked(gate, guest);
+        let page = AuthorizePage::new(self.frame(), elicitation, (request, provider), asked, error);
+        Self::html(status, &page)
+    }
+
+    fn asked<'a>(&'a self, gate: &Gate, guest: &'a Guest) -> Asked<'a> {
+        let parts = AskedParts {
             page: self.path(guest.elicitation().id()),
             client: guest.client(),
             person: &guest.person().name,
             can_switch: guest.signed_in_here(),
             proof: gate.form_proof(guest),
             can_extend: guest.theirs().can_extend(&gate.spans),
-            now,
-            errors,
-            entered,
+            now: gate.now(),
+            mine: self.mine.clone(),
         };
-        Self::html(status, &SecretPage::new(self.frame(), guest.elicitation(), parts))
+        Asked::new(&self.text, guest.elicitation(), parts)
     }
 
     /// Whoever came, or the page for those who may not go on. `otherwise` is what somebody reads who is not signed in.
@@ -261,6 +334,16 @@ impl Pages {
             page.headers_mut().insert(RETRY_AFTER, retry_after.clone());
         }
         page
+    }
+}
+
+/// The page that a path below it belongs to.
+fn page_of(request: &HttpRequest) -> Option<Page> {
+    let path = request.match_info();
+    match (path.get("id"), path.get("door")) {
+        (Some(id), _) => id.parse().ok().map(Page::Link),
+        (None, Some(door)) => door.parse().ok().map(Page::Mine),
+        (None, None) => None,
     }
 }
 

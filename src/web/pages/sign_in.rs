@@ -12,20 +12,20 @@ use super::open::arrive_or;
 use super::submit::{BARE_FORM, Desk};
 use super::text::Notice;
 use super::view::LeavePage;
-use super::{Pages, page_id};
-use crate::flow::sign_in::{BROWSER_COOKIE, Back, Begun};
+use super::{Pages, page_of};
+use crate::flow::departure::BROWSER_COOKIE;
+use crate::flow::page::Page;
+use crate::flow::sign_in::{Back, Begun};
 use crate::flow::{Error, Gate};
 use crate::identity::{Reason, Returned, SignInError};
 use crate::web::extract::browser::with_browser;
 use crate::web::extract::form::{Form, is_same_origin};
+use crate::web::problem::Problem;
 
 /// `POST /e/{id}/signin`: the person asks to sign in, or, with `again`, to do so as somebody else.
 pub async fn begin(desk: Desk, payload: web::Payload) -> HttpResponse {
     let Desk { gate, pages, site, request } = desk;
-    let id = match page_id(&request) {
-        Ok(id) => id,
-        Err(problem) => return pages.problem(&problem),
-    };
+    let Some(page) = page_of(&request) else { return pages.problem(&Problem::not_found()) };
     let form = match Form::read(&request, &mut payload.into_inner(), BARE_FORM).await {
         Ok(form) => form,
         Err(problem) => return pages.problem(&problem),
@@ -33,10 +33,11 @@ pub async fn begin(desk: Desk, payload: web::Payload) -> HttpResponse {
     let (proof, again) = (form.proof(), form.value("again").is_some());
     let same_origin = is_same_origin(&request, &site.public_url);
     let begun = with_browser(&request, async |browser| {
-        gate.begin_sign_in(id, browser, proof.as_ref(), same_origin, again).await
+        gate.begin_sign_in(page.clone(), browser, proof.as_ref(), same_origin, again).await
     });
-    let page = pages.path(id);
-    match begun.await {
+    let begun = begun.await;
+    let page = pages.page_path(&page);
+    match begun {
         Ok(Begun::SignedIn) => Pages::see_other(page),
         Ok(Begun::Failed(error)) => Pages::see_other(format!("{page}/sign-in/{}", word(error))),
         Ok(Begun::Leaves { departure, browser }) => {
@@ -51,15 +52,15 @@ pub async fn begin(desk: Desk, payload: web::Payload) -> HttpResponse {
 /// `GET /e/{id}/leave/{departure}`: the last page of ours. It leads on by itself; a form could not, since its
 /// redirects may not leave (`form-action`).
 pub async fn leave(gate: web::Data<Gate>, pages: web::Data<Pages>, request: HttpRequest) -> HttpResponse {
-    let id = match page_id(&request) {
-        Ok(id) => id,
-        Err(problem) => return pages.problem(&problem),
-    };
+    let Some(page) = page_of(&request) else { return pages.problem(&Problem::not_found()) };
     let departure = request.match_info().get("departure").unwrap_or_default();
-    match with_browser(&request, async |browser| gate.leave(id, departure, browser).await).await {
-        Ok(Some(to)) => Pages::html(StatusCode::OK, &LeavePage::new(pages.frame(), &to, pages.path(id))),
+    match with_browser(&request, async |browser| gate.leave(&page, departure, browser).await).await {
+        Ok(Some(leaving)) => {
+            let page = LeavePage::new(pages.frame(), &leaving, pages.page_path(&page));
+            Pages::html(StatusCode::OK, &page)
+        }
         // They have been there.
-        Ok(None) => Pages::see_other(pages.path(id)),
+        Ok(None) => Pages::see_other(pages.page_path(&page)),
         Err(Error::NotFound) => pages.notice(StatusCode::FORBIDDEN, Notice::SignInStray, "", ""),
         Err(error) => pages.failed(error, ""),
     }
@@ -101,6 +102,10 @@ pub async fn came_to(gate: web::Data<Gate>, pages: web::Data<Pages>, request: Ht
         Some("failed") => (StatusCode::FORBIDDEN, Notice::SignInFailed),
         _ => return pages.notice(StatusCode::NOT_FOUND, Notice::NotFound, "", ""),
     };
+    if let Some(page @ Page::Mine(_)) = page_of(&request) {
+        let (status, notice) = otherwise;
+        return pages.sign_in_again(&gate, &page, status, notice);
+    }
     let mut response = match arrive_or(&gate, &pages, &request, Some(otherwise)).await {
         Ok(guest) => return Pages::see_other(pages.path(guest.elicitation().id())),
         Err(response) => response,
@@ -114,8 +119,8 @@ pub async fn came_to(gate: web::Data<Gate>, pages: web::Data<Pages>, request: Ht
 /// Sends the browser on to a URL that tells nothing of what it brought back.
 fn came_back(pages: &Pages, back: Result<Option<Back>, Error>) -> HttpResponse {
     match back {
-        Ok(Some(Back { elicitation, session: Ok((session, name)) })) => {
-            let mut response = Pages::see_other(pages.path(elicitation));
+        Ok(Some(Back { page, session: Ok((session, name)) })) => {
+            let mut response = Pages::see_other(pages.page_path(&page));
             set(&mut response, &cookie(session, name));
             response
         }
@@ -123,8 +128,8 @@ fn came_back(pages: &Pages, back: Result<Option<Back>, Error>) -> HttpResponse {
         Ok(None | Some(Back { session: Err(SignInError::Refused(Reason::OtherBrowser)), .. })) => {
             pages.notice(StatusCode::FORBIDDEN, Notice::SignInStray, "", "")
         }
-        Ok(Some(Back { elicitation, session: Err(error) })) => {
-            Pages::see_other(format!("{}/sign-in/{}", pages.path(elicitation), word(error)))
+        Ok(Some(Back { page, session: Err(error) })) => {
+            Pages::see_other(format!("{}/sign-in/{}", pages.page_path(&page), word(error)))
         }
         Err(error) => pages.failed(error, ""),
     }
@@ -150,21 +155,30 @@ pub(super) fn set(response: &mut HttpResponse, cookie: &Cookie<'_>) {
 }
 
 /// The parameters of a return, each of which may be there once.
-struct Query(Vec<(String, String)>);
+pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    fn of(request: &HttpRequest) -> Option<Self> {
+    pub(super) fn of(request: &HttpRequest) -> Option<Self> {
+        let pairs = parse(request.query_string().as_bytes());
+        Self::once_each(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())))
+    }
+
+    pub(super) fn of_form(form: &Form) -> Option<Self> {
+        Self::once_each(form.entries().map(|(name, value)| (name.to_owned(), value.to_owned())))
+    }
+
+    fn once_each(pairs: impl Iterator<Item = (String, String)>) -> Option<Self> {
         let mut found: Vec<(String, String)> = Vec::new();
-        for (name, value) in parse(request.query_string().as_bytes()) {
+        for (name, value) in pairs {
             if found.iter().any(|(other, _)| *other == name) {
                 return None;
             }
-            found.push((name.into_owned(), value.into_owned()));
+            found.push((name, value));
         }
         Some(Self(found))
     }
 
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 }

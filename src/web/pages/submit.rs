@@ -14,7 +14,7 @@ use super::text::Notice;
 use crate::domain::Request;
 use crate::domain::secret::Field;
 use crate::flow::open::Guest;
-use crate::flow::submit_secret::Submitted;
+use crate::flow::finish::Submitted;
 use crate::flow::{self, Gate};
 use crate::web::Site;
 use crate::web::extract::form::{Form, is_same_origin};
@@ -90,7 +90,7 @@ pub async fn extend(desk: Desk, payload: web::Payload) -> HttpResponse {
 
 impl Desk {
     /// The guest and the form that they sent, once both are known to be right.
-    async fn receive(&self, payload: web::Payload) -> Result<(Box<Guest>, Form), HttpResponse> {
+    pub(super) async fn receive(&self, payload: web::Payload) -> Result<(Box<Guest>, Form), HttpResponse> {
         let signed_out = Some((StatusCode::UNAUTHORIZED, Notice::SignedOut));
         let guest = arrive_or(&self.gate, &self.pages, &self.request, signed_out).await?;
         let limit = form_limit(&guest.elicitation().terms().request);
@@ -116,7 +116,7 @@ impl Desk {
 
 /// As much as the form may have if every field is full.
 fn form_limit(request: &Request) -> usize {
-    let Request::Secret(request) = request;
+    let Request::Secret(request) = request else { return BARE_FORM };
     let field = |field: &Field| field.name.len() + PER_CHARACTER * field.max_length + 2;
     BARE_FORM + request.fields().iter().map(field).sum::<usize>()
 }

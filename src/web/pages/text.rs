@@ -12,6 +12,9 @@ pub struct Text {
     pub(super) lang: String,
     pub(super) layout: Layout,
     pub(super) secret: Secret,
+    pub(super) authorize: Authorize,
+    pub(super) again: Again,
+    pub(super) mine: Mine,
     pub(super) errors: Errors,
     pub(super) time: Time,
     pub(super) done: Done,
@@ -19,6 +22,9 @@ pub struct Text {
     pub(super) sign_in: SignIn,
     pub(super) leave: Leave,
     pub(super) notices: BTreeMap<Notice, NoticeText>,
+    /// What scopes allow, in plain words, by preset and scope: a file of its own.
+    #[serde(skip)]
+    pub(super) scopes: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -57,8 +63,59 @@ pub(super) struct Secret {
     pub(super) happens_title: Phrase,
     pub(super) happens_sealed: Phrase,
     pub(super) happens_not: Phrase,
+    pub(super) happens_kept: Phrase,
     pub(super) happens_never: Phrase,
     pub(super) happens_scope: Phrase,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Authorize {
+    pub(super) title: Phrase,
+    pub(super) heading: Phrase,
+    pub(super) error_title: Phrase,
+    pub(super) scopes: Phrase,
+    pub(super) more_scopes: Phrase,
+    pub(super) account: Phrase,
+    pub(super) go: Phrase,
+    pub(super) leaving: Phrase,
+    pub(super) happens_title: Phrase,
+    pub(super) happens_there: Phrase,
+    pub(super) happens_sealed: Phrase,
+    pub(super) happens_not: Phrase,
+    pub(super) happens_scope: Phrase,
+    pub(super) unavailable: Phrase,
+    pub(super) unauthorized: Phrase,
+    pub(super) not_accepted: Phrase,
+}
+
+/// What is said of something that is kept, or was.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Again {
+    pub(super) discarded: Phrase,
+    pub(super) discarded_words: Phrase,
+    pub(super) lapsed: Phrase,
+    pub(super) more: Phrase,
+    pub(super) more_account: Phrase,
+    pub(super) kept: Phrase,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mine {
+    pub(super) heading: Phrase,
+    pub(super) person: Phrase,
+    pub(super) nothing: Phrase,
+    pub(super) client: Phrase,
+    pub(super) allows: Phrase,
+    pub(super) since: Phrase,
+    pub(super) until: Phrase,
+    pub(super) used: Phrase,
+    pub(super) never: Phrase,
+    pub(super) delete: Phrase,
+    pub(super) secret: Phrase,
+    pub(super) doors: Phrase,
 }
 
 #[derive(Debug, Deserialize)]
@@ -87,6 +144,9 @@ pub(super) struct Done {
     pub(super) heading: Phrase,
     pub(super) waiting: Phrase,
     pub(super) collected: Phrase,
+    pub(super) account: Phrase,
+    pub(super) authorized_waiting: Phrase,
+    pub(super) authorized_collected: Phrase,
     pub(super) trimmed: Phrase,
     pub(super) back: Phrase,
     pub(super) close: Phrase,
@@ -118,6 +178,7 @@ pub(super) struct SignIn {
 pub(super) struct Leave {
     pub(super) heading: Phrase,
     pub(super) body: Phrase,
+    pub(super) authorizes: Phrase,
     pub(super) go: Phrase,
     pub(super) back: Phrase,
 }
@@ -133,6 +194,12 @@ pub(super) struct NoticeText {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
+    /// An answer of a provider came back that nobody began here.
+    AuthorizeStray,
+    /// One came back for what has been answered.
+    AuthorizeLate,
+    /// Somebody wants to see what is kept for them.
+    MineSignIn,
     /// Nobody is signed in, at a source of its own kind.
     SignIn,
     /// Nobody is signed in, and the page has a button for it.
@@ -185,7 +252,10 @@ pub enum Notice {
 
 impl Notice {
     /// Every notice there is.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 27] = [
+        Self::AuthorizeStray,
+        Self::AuthorizeLate,
+        Self::MineSignIn,
         Self::SignIn,
         Self::SignInHere,
         Self::SignedOut,
@@ -282,11 +352,13 @@ impl Text {
     /// # Errors
     /// [`TextError`] if a key is missing or unknown.
     pub fn english() -> Result<Self, TextError> {
-        Self::parse(include_str!("../../../templates/text/en.toml"))
+        let text = include_str!("../../../templates/text/en.toml");
+        Self::parse(text, include_str!("../../../templates/text/scopes/en.toml"))
     }
 
-    fn parse(file: &str) -> Result<Self, TextError> {
-        let text: Self = toml::from_str(file).map_err(|error| TextError(error.to_string()))?;
+    fn parse(file: &str, scopes: &str) -> Result<Self, TextError> {
+        let mut text: Self = toml::from_str(file).map_err(|error| TextError(error.to_string()))?;
+        text.scopes = toml::from_str(scopes).map_err(|error| TextError(error.to_string()))?;
         match Notice::ALL.iter().find(|notice| !text.notices.contains_key(notice)) {
             Some(missing) => Err(TextError(format!("there is no notice {missing:?}"))),
             None => Ok(text),

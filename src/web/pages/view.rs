@@ -7,9 +7,11 @@ use askama::Template;
 use url::Url;
 
 use super::text::{CodeText, Done, Filled, Leave, Notice, NoticeText, Phrase, Secret, Text};
-use crate::domain::secret::{Field, FieldError, Format, Problem};
+use crate::domain::kept::{Again, Keep};
+use crate::domain::secret::{Field, FieldError, Format, Problem, SecretRequest};
 use crate::domain::{Code, Elicitation, Request, State, Timestamp};
 use crate::flow::Client;
+use crate::flow::departure::Leaving;
 use crate::flow::form::FormProof;
 
 /// What surrounds every page.
@@ -21,6 +23,27 @@ pub(super) struct Frame<'a> {
     pub(super) script: &'a str,
 }
 
+/// What every page of a link shows of the elicitation, and what its forms need.
+pub(super) struct Asked<'a> {
+    pub(super) words: &'a Secret,
+    /// Path of the elicitation's page.
+    pub(super) page: String,
+    pub(super) client: &'a str,
+    pub(super) host: Option<&'a str>,
+    pub(super) message: &'a str,
+    pub(super) summary: &'a str,
+    /// Empty where nobody knows who it is.
+    pub(super) person: &'a str,
+    /// The host of the issuer that says so.
+    pub(super) person_host: Option<String>,
+    pub(super) can_switch: bool,
+    pub(super) time: TimeLeft,
+    pub(super) can_extend: bool,
+    pub(super) proof: FormProof,
+    /// That what is given is kept, if it is.
+    pub(super) kept: Option<String>,
+}
+
 /// The form of a secret.
 #[derive(Template)]
 #[template(path = "secret.html")]
@@ -28,25 +51,15 @@ pub(super) struct SecretPage<'a> {
     frame: Frame<'a>,
     words: &'a Secret,
     title: String,
-    /// Path of the elicitation's page.
-    page: String,
-    client: &'a str,
-    host: Option<&'a str>,
-    message: &'a str,
-    summary: &'a str,
-    person: &'a str,
-    /// The host of the issuer that says so.
-    person_host: Option<String>,
-    can_switch: bool,
-    time: TimeLeft,
-    can_extend: bool,
-    proof: FormProof,
+    asked: Asked<'a>,
+    /// Why it is asked for again.
+    why: Option<String>,
     fields: Vec<FieldView<'a>>,
     errors: Vec<ErrorView>,
 }
 
-/// What a form page is made of, besides the elicitation.
-pub(super) struct FormParts<'a> {
+/// What a page of a link is made of, besides the elicitation.
+pub(super) struct AskedParts<'a> {
     pub(super) page: String,
     pub(super) client: &'a Client,
     /// Empty where nobody knows who it is.
@@ -56,9 +69,63 @@ pub(super) struct FormParts<'a> {
     pub(super) proof: FormProof,
     pub(super) can_extend: bool,
     pub(super) now: Timestamp,
+    /// Where people see what is kept for them.
+    pub(super) mine: String,
+}
+
+/// What was entered before.
+pub(super) struct Entered<'a> {
     pub(super) errors: &'a [FieldError],
-    /// What was entered before, by the field's name. Asked only for what may be sent back.
-    pub(super) entered: &'a dyn Fn(&str) -> Option<&'a str>,
+    /// By the field's name. Asked only for what may be sent back.
+    pub(super) value: &'a dyn Fn(&str) -> Option<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn new(text: &'a Text, elicitation: &'a Elicitation, parts: AskedParts<'a>) -> Self {
+        let terms = elicitation.terms();
+        let AskedParts { page, client, person, can_switch, proof, can_extend, now, mine } = parts;
+        let kept = |keep: &Keep| {
+            text.again
+                .kept
+                .with("client", &client.name)
+                .with("days", keep.days)
+                .with("url", &mine)
+                .to_string()
+        };
+        Self {
+            words: &text.secret,
+            page,
+            client: &client.name,
+            host: client.host.as_deref(),
+            message: &terms.message,
+            summary: &terms.operation.summary,
+            person,
+            person_host: Url::parse(&terms.subject.issuer)
+                .ok()
+                .and_then(|url| Some(url.host_str()?.to_owned())),
+            can_switch,
+            time: TimeLeft::new(text, now, elicitation.expires_at()),
+            can_extend,
+            proof,
+            kept: terms.keep.as_ref().map(kept),
+        }
+    }
+}
+
+/// Why something is asked for that was given before.
+pub(super) fn why(text: &Text, elicitation: &Elicitation, client: &str) -> Option<String> {
+    let words = &text.again;
+    Some(match elicitation.terms().again.as_ref()? {
+        Again::Discarded(None) => words.discarded.with("client", client).to_string(),
+        Again::Discarded(Some(said)) => {
+            words.discarded_words.with("client", client).with("words", said).to_string()
+        }
+        Again::Lapsed => words.lapsed.to_string(),
+        Again::More { account: None, .. } => words.more.to_string(),
+        Again::More { account: Some(account), .. } => {
+            words.more_account.with("account", account).to_string()
+        }
+    })
 }
 
 struct FieldView<'a> {
@@ -79,50 +146,46 @@ struct ErrorView {
     sentence: String,
 }
 
-struct TimeLeft {
-    seconds: u64,
-    left: Filled,
+pub(super) struct TimeLeft {
+    pub(super) seconds: u64,
+    pub(super) left: Filled,
     /// RFC 3339.
-    machine: String,
+    pub(super) machine: String,
     /// Hours and minutes, UTC.
-    clock: String,
+    pub(super) clock: String,
 }
 
 impl<'a> SecretPage<'a> {
-    pub(super) fn new(frame: Frame<'a>, elicitation: &'a Elicitation, parts: FormParts<'a>) -> Self {
-        let (text, terms) = (frame.text, elicitation.terms());
-        let Request::Secret(request) = &terms.request;
-        let FormParts { page, client, person, can_switch, proof, can_extend, now, errors, entered } = parts;
+    pub(super) fn new(
+        frame: Frame<'a>,
+        elicitation: &'a Elicitation,
+        request: &'a SecretRequest,
+        asked: Asked<'a>,
+        entered: &Entered<'a>,
+    ) -> Self {
+        let text = frame.text;
         let sentence = |field: &Field| {
-            let error = errors.iter().find(|error| error.field == field.name)?;
+            let error = entered.errors.iter().find(|error| error.field == field.name)?;
             Some(sentence(text, &field.label, error.problem))
         };
-        let fields: Vec<_> =
-            request.fields().iter().map(|field| FieldView::new(field, sentence(field), entered)).collect();
+        let fields: Vec<_> = request
+            .fields()
+            .iter()
+            .map(|field| FieldView::new(field, sentence(field), entered.value))
+            .collect();
         let errors: Vec<_> = fields
             .iter()
             .filter_map(|field| {
                 Some(ErrorView { field: field.name.to_owned(), sentence: field.error.clone()? })
             })
             .collect();
-        let title = text.secret.title.with("client", &client.name);
+        let title = text.secret.title.with("client", asked.client);
         let title = if errors.is_empty() { title } else { text.secret.error_title.with("title", title) };
         Self {
             words: &text.secret,
             title: title.to_string(),
-            page,
-            client: &client.name,
-            host: client.host.as_deref(),
-            message: &terms.message,
-            summary: &terms.operation.summary,
-            person,
-            person_host: Url::parse(&terms.subject.issuer)
-                .ok()
-                .and_then(|url| Some(url.host_str()?.to_owned())),
-            can_switch,
-            time: TimeLeft::new(text, now, elicitation.expires_at()),
-            can_extend,
-            proof,
+            why: why(text, elicitation, asked.client),
+            asked,
             fields,
             errors,
             frame,
@@ -196,19 +259,28 @@ pub(super) struct DonePage<'a> {
     words: &'a Done,
     client: &'a str,
     collected: bool,
+    /// Whether it was an authorization.
+    authorized: bool,
+    /// What the provider calls the account.
+    account: Option<&'a str>,
     /// Labels of the fields from which white space was removed.
     trimmed: Vec<&'a str>,
 }
 
 impl<'a> DonePage<'a> {
     pub(super) fn new(frame: Frame<'a>, elicitation: &'a Elicitation, client: &'a Client) -> Self {
-        let Request::Secret(request) = &elicitation.terms().request;
+        let fields = match &elicitation.terms().request {
+            Request::Secret(request) => request.fields(),
+            Request::OAuth(_) => &[],
+        };
         let label = |name: &String| {
-            request.fields().iter().find(|field| field.name == *name).map(|field| field.label.as_str())
+            fields.iter().find(|field| field.name == *name).map(|field| field.label.as_str())
         };
         Self {
             words: &frame.text.done,
             client: &client.name,
+            authorized: matches!(elicitation.terms().request, Request::OAuth(_)),
+            account: elicitation.account(),
             collected: matches!(elicitation.state(), State::Claimed { .. }),
             trimmed: elicitation.trimmed().iter().filter_map(label).collect(),
             frame,
@@ -282,13 +354,16 @@ pub(super) struct LeavePage<'a> {
     words: &'a Leave,
     to: &'a str,
     host: String,
+    /// Whether to authorise a third party, and not to sign in.
+    authorizes: bool,
     /// Path of the elicitation's page.
     page: String,
 }
 
 impl<'a> LeavePage<'a> {
-    pub(super) fn new(frame: Frame<'a>, to: &'a str, page: String) -> Self {
+    pub(super) fn new(frame: Frame<'a>, leaving: &'a Leaving, page: String) -> Self {
+        let to = leaving.to.as_str();
         let host = Url::parse(to).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default();
-        Self { words: &frame.text.leave, to, host, page, frame }
+        Self { words: &frame.text.leave, to, host, authorizes: leaving.authorizes, page, frame }
     }
 }

@@ -1,6 +1,7 @@
 //! What the tests stand on: a real service in a process of its own, a handler that calls its API, a person who
 //! uses its pages, a browser, and an identity-aware proxy's token issuer.
 
+pub(crate) mod authority;
 pub(crate) mod browser;
 pub(crate) mod fleet;
 pub(crate) mod handler;

@@ -16,8 +16,7 @@ pub(crate) struct Provider {
     url: String,
     pub(crate) signer: Issuer,
     answers: Arc<Mutex<HashMap<String, Answer>>>,
-    /// The requests that came: path and body.
-    requests: Arc<Mutex<Vec<(String, String)>>>,
+    requests: Arc<Mutex<Vec<Sent>>>,
     _serving: JoinSet<()>,
 }
 
@@ -26,8 +25,27 @@ pub(crate) struct Provider {
 pub(crate) enum Answer {
     /// Status and body.
     With(u16, String),
+    /// The same with a content type that is not JSON's.
+    Typed(u16, &'static str, String),
     /// Nothing, for a long time.
     Nothing,
+}
+
+/// A request that came.
+#[derive(Debug, Clone)]
+pub(crate) struct Sent {
+    pub(crate) method: String,
+    path: String,
+    head: String,
+    pub(crate) body: String,
+}
+
+impl Sent {
+    /// A header's value; empty if there is none.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let mut headers = self.head.lines().filter_map(|line| line.split_once(':'));
+        headers.find(|(known, _)| known.eq_ignore_ascii_case(name)).map_or("", |(_, value)| value.trim())
+    }
 }
 
 pub(crate) const METADATA: &str = "/.well-known/openid-configuration";
@@ -71,10 +89,18 @@ impl Provider {
         self.answers.lock().unwrap().insert(path.to_owned(), answer);
     }
 
-    /// The bodies of the requests for this path.
+    /// The bodies of the requests for this path, after who asked.
     pub(crate) fn asked(&self, path: &str) -> Vec<String> {
-        let requests = self.requests.lock().unwrap();
-        requests.iter().filter(|(asked, _)| asked == path).map(|(_, body)| body.clone()).collect()
+        let text = |sent: Sent| match sent.header("authorization") {
+            "" => format!("\n{}", sent.body),
+            who => format!("authorization: {who}\n{}", sent.body),
+        };
+        self.sent(path).into_iter().map(text).collect()
+    }
+
+    /// The requests for this path.
+    pub(crate) fn sent(&self, path: &str) -> Vec<Sent> {
+        self.requests.lock().unwrap().iter().filter(|sent| sent.path == path).cloned().collect()
     }
 
     /// The claims of an ID token for this person and sign-in.
@@ -100,7 +126,7 @@ impl Provider {
 async fn serve(
     mut stream: TcpStream,
     answers: Arc<Mutex<HashMap<String, Answer>>>,
-    requests: Arc<Mutex<Vec<(String, String)>>>,
+    requests: Arc<Mutex<Vec<Sent>>>,
 ) {
     let mut request = Vec::new();
     let mut buffer = [0; 8192];
@@ -117,21 +143,23 @@ async fn serve(
             break (head.to_owned(), body.to_owned());
         }
     };
-    let target = head.split(' ').nth(1).unwrap_or_default();
+    let mut line = head.split(' ').map(str::to_owned);
+    let (method, target) = (line.next().unwrap_or_default(), line.next().unwrap_or_default());
     let path = target.split('?').next().unwrap_or_default().to_owned();
-    let authorization = head.lines().find(|line| line.to_ascii_lowercase().starts_with("authorization:"));
-    requests.lock().unwrap().push((path.clone(), format!("{}\n{body}", authorization.unwrap_or_default())));
+    requests.lock().unwrap().push(Sent { method, path: path.clone(), head: head.clone(), body });
     let answer = answers.lock().unwrap().get(&path).cloned();
-    let (status, body) = match answer {
-        Some(Answer::With(status, body)) => (status, body),
+    let json = "application/json";
+    let (status, media_type, body) = match answer {
+        Some(Answer::With(status, body)) => (status, json, body),
+        Some(Answer::Typed(status, media_type, body)) => (status, media_type, body),
         Some(Answer::Nothing) => {
             tokio::time::sleep(Duration::from_secs(30)).await;
             return;
         }
-        None => (404, String::new()),
+        None => (404, json, String::new()),
     };
     let answer = format!(
-        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        "HTTP/1.1 {status} X\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
     let _ = stream.write_all(answer.as_bytes()).await;

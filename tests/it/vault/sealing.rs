@@ -50,7 +50,7 @@ fn r24_an_outcome_moved_to_another_elicitation_or_client_does_not_open() {
     let (ring, mine) = (one_key(), client("weather"));
     let sealed = ring.seal_outcome(id(1), &mine, Kind::Secret, &outcome("s3cret")).unwrap();
     let open = |id, client| ring.open_outcome(id, client, Kind::Secret, &sealed);
-    let Outcome::Secret(values) = open(id(1), &mine).unwrap();
+    let Outcome::Secret(values) = open(id(1), &mine).unwrap() else { panic!("another kind") };
     assert_eq!(values.iter().collect::<Vec<_>>(), [("api_key", "s3cret")]);
     assert_eq!(open(id(2), &mine).unwrap_err(), OpenError::Broken);
     assert_eq!(open(id(1), &client("maps")).unwrap_err(), OpenError::Broken);
@@ -98,7 +98,8 @@ proptest! {
         let (ring, mine) = (one_key(), client("weather"));
         let outcome = Outcome::Secret(values.collect());
         let sealed = ring.seal_outcome(id(1), &mine, Kind::Secret, &outcome).unwrap();
-        let Outcome::Secret(opened) = ring.open_outcome(id(1), &mine, Kind::Secret, &sealed).unwrap();
+        let opened = ring.open_outcome(id(1), &mine, Kind::Secret, &sealed).unwrap();
+        let Outcome::Secret(opened) = opened else { panic!("another kind") };
         let opened: Vec<_> = opened.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         prop_assert_eq!(opened, given);
     }

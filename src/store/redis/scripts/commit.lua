@@ -44,10 +44,16 @@ elseif ARGV[7] == 'erase' then
 else
   redis.call('PEXPIRE', KEYS[2], ARGV[4])
 end
+-- What is due later than anything usual is kept until after that, and the indexes that name it as long.
+local time = redis.call('TIME')
+local kept = math.max(tonumber(ARGV[4]), tonumber(ARGV[5]) - time[1] * 1000 + tonumber(ARGV[4]))
+kept = string.format('%.0f', kept)
 redis.call('ZADD', KEYS[3], ARGV[5], ARGV[1])
 redis.call('ZADD', KEYS[4], 0, ARGV[1])
-for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4]}) do
-  redis.call('PEXPIRE', key, ARGV[4])
+redis.call('PEXPIRE', KEYS[1], kept)
+for _, key in ipairs({KEYS[3], KEYS[4]}) do
+  redis.call('PEXPIRE', key, kept, 'NX')
+  redis.call('PEXPIRE', key, kept, 'GT')
 end
 note(KEYS[5], KEYS[6], ARGV[11], first_event)
 return 1

@@ -13,5 +13,7 @@ for _, name in ipairs(redis.call('ZRANGE', KEYS[1], '(' .. ARGV[3], '+inf', 'BYS
 end
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[3])
 redis.call('ZADD', KEYS[1], 'GT', ARGV[2], ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
+local kept = string.format('%.0f', math.max(tonumber(ARGV[4]), ARGV[2] - ARGV[3]))
+redis.call('PEXPIRE', KEYS[1], kept, 'NX')
+redis.call('PEXPIRE', KEYS[1], kept, 'GT')
 return ''

@@ -9,8 +9,9 @@ use jsonwebtoken::jwk::{Jwk, JwkSet, KeyAlgorithm, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use url::Url;
 
+use super::{Upstream, UpstreamError};
 use crate::domain::{Clock, Timestamp};
-use crate::upstream::{Upstream, UpstreamError};
+
 
 /// After this time keys are fetched again, so that withdrawn ones stop working.
 const FRESH: Duration = Duration::from_mins(10);
@@ -30,16 +31,19 @@ pub enum KeySource {
 }
 
 /// What came of looking for a key.
-pub(super) enum FoundKey {
+pub enum FoundKey {
+    /// The key.
     Key(Arc<DecodingKey>),
     /// The key is for another algorithm.
     WrongAlgorithm,
+    /// There is none of that name.
     Unknown,
     /// Nobody knows now.
     Unavailable,
 }
 
-pub(super) struct PublishedKeys {
+/// The keys of one issuer.
+pub struct PublishedKeys {
     source: KeySource,
     upstream: Arc<Upstream>,
     clock: Arc<dyn Clock>,
@@ -61,13 +65,15 @@ struct Published {
 }
 
 impl PublishedKeys {
-    pub(super) fn new(source: KeySource, upstream: Arc<Upstream>, clock: Arc<dyn Clock>) -> Self {
+    /// The keys that are published there. Nothing is fetched yet.
+    #[must_use]
+    pub fn new(source: KeySource, upstream: Arc<Upstream>, clock: Arc<dyn Clock>) -> Self {
         let next_fetch = tokio::sync::Mutex::new(Timestamp::from_millis(0));
         Self { source, upstream, clock, known: Mutex::new(None), next_fetch }
     }
 
     /// The key that a token with this header was signed with.
-    pub(super) async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> FoundKey {
+    pub async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> FoundKey {
         let fresh = self.known(FRESH);
         if let Some(key) = fresh.as_ref().and_then(|known| known.find(id)) {
             return key.fitting(algorithm);
@@ -80,7 +86,10 @@ impl PublishedKeys {
     }
 
     /// Whether the keys can be had now.
-    pub(super) async fn check(&self) -> Result<(), UpstreamError> {
+    ///
+    /// # Errors
+    /// [`UpstreamError`].
+    pub async fn check(&self) -> Result<(), UpstreamError> {
         self.fetch().await.map(drop)
     }
 
@@ -103,7 +112,7 @@ impl PublishedKeys {
                 *next_fetch = at + BETWEEN;
             }
             Err(error) => {
-                tracing::warn!(%error, "an identity source's keys cannot be had");
+                tracing::warn!(%error, "an issuer's keys cannot be had");
                 *next_fetch = self.clock.now() + AFTER_FAILURE;
             }
         }

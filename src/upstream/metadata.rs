@@ -7,10 +7,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use url::Url;
 
+use super::keys::{KeySource, PublishedKeys};
+use super::{Upstream, UpstreamError};
 use crate::domain::{Clock, Timestamp};
-use crate::identity::keys::{KeySource, PublishedKeys};
-use crate::identity::{Reason, SignInError};
-use crate::upstream::{Upstream, UpstreamError};
 
 /// After this time it is fetched again.
 const FRESH: Duration = Duration::from_mins(10);
@@ -19,43 +18,64 @@ const USABLE: Duration = Duration::from_hours(1);
 /// The least time between two attempts, after one that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-/// The members of the document that are used here.
+/// The members of the document that are used here, by their names in it.
+#[expect(missing_docs, reason = "RFC 8414 §2 says what they are")]
 #[derive(Debug, Deserialize)]
-pub(super) struct Metadata {
+pub struct Metadata {
     pub issuer: String,
     pub authorization_endpoint: Url,
     pub token_endpoint: Url,
-    pub jwks_uri: Url,
+    pub jwks_uri: Option<Url>,
+    pub revocation_endpoint: Option<Url>,
+    pub pushed_authorization_request_endpoint: Option<Url>,
     pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
-    /// Whether every answer names its issuer (RFC 9207).
+    pub response_modes_supported: Option<Vec<String>>,
     #[serde(default)]
     pub authorization_response_iss_parameter_supported: bool,
 }
 
 /// An issuer, as far as it is known.
-pub(super) struct Issuer {
+pub struct Issuer {
+    /// What it says of itself.
     pub metadata: Metadata,
-    pub keys: PublishedKeys,
+    /// Its keys, if it publishes any.
+    pub keys: Option<PublishedKeys>,
     at: Timestamp,
 }
 
+/// Why an issuer is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DiscoveryError {
+    /// Its metadata cannot be had now.
+    #[error("its metadata cannot be had")]
+    Unavailable,
+    /// The metadata is of another issuer, or names endpoints that must not be used.
+    #[error("its metadata is not accepted")]
+    NotAccepted,
+}
+
 /// Finds an issuer's metadata.
-pub(super) struct Discovery {
+pub struct Discovery {
     issuer: String,
     upstream: Arc<Upstream>,
     clock: Arc<dyn Clock>,
     known: Mutex<Option<Arc<Issuer>>>,
     /// One fetch at a time. Holds what the last one came to, and when.
-    failed: tokio::sync::Mutex<Option<(Timestamp, SignInError)>>,
+    failed: tokio::sync::Mutex<Option<(Timestamp, DiscoveryError)>>,
 }
 
 impl Discovery {
-    pub(super) fn new(issuer: String, upstream: Arc<Upstream>, clock: Arc<dyn Clock>) -> Self {
+    /// Finds the metadata of the issuer of this name. Nothing is fetched yet.
+    #[must_use]
+    pub fn new(issuer: String, upstream: Arc<Upstream>, clock: Arc<dyn Clock>) -> Self {
         Self { issuer, upstream, clock, known: Mutex::new(None), failed: tokio::sync::Mutex::new(None) }
     }
 
     /// The issuer.
-    pub(super) async fn find(&self) -> Result<Arc<Issuer>, SignInError> {
+    ///
+    /// # Errors
+    /// [`DiscoveryError`].
+    pub async fn find(&self) -> Result<Arc<Issuer>, DiscoveryError> {
         if let Some(issuer) = self.known(FRESH) {
             return Ok(issuer);
         }
@@ -91,26 +111,26 @@ impl Discovery {
         issuer
     }
 
-    async fn fetch(&self) -> Result<Issuer, SignInError> {
+    async fn fetch(&self) -> Result<Issuer, DiscoveryError> {
         let metadata = self.document().await.map_err(|error| {
             tracing::warn!(%error, "an issuer's metadata cannot be had");
             match error {
-                UpstreamError::Malformed(_) => SignInError::Unavailable(Reason::Metadata),
-                _ => SignInError::Unavailable(Reason::MetadataUnavailable),
+                UpstreamError::Malformed(_) => DiscoveryError::NotAccepted,
+                _ => DiscoveryError::Unavailable,
             }
         })?;
-        let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint, &metadata.jwks_uri];
-        let wrong = match endpoints.into_iter().find_map(|url| self.upstream.permit(url).err()) {
+        let wrong = match metadata.endpoints().find_map(|url| self.upstream.permit(url).err()) {
             Some(error) => Some(error.to_string()),
             None if metadata.issuer != self.issuer => Some("it is another issuer's".to_owned()),
             None => None,
         };
         if let Some(error) = wrong {
             tracing::error!(error, "an issuer's metadata is not accepted");
-            return Err(SignInError::Unavailable(Reason::Metadata));
+            return Err(DiscoveryError::NotAccepted);
         }
-        let source = KeySource::Url(metadata.jwks_uri.clone());
-        let keys = PublishedKeys::new(source, Arc::clone(&self.upstream), Arc::clone(&self.clock));
+        let keys = metadata.jwks_uri.clone().map(|url| {
+            PublishedKeys::new(KeySource::Url(url), Arc::clone(&self.upstream), Arc::clone(&self.clock))
+        });
         Ok(Issuer { metadata, keys, at: self.clock.now() })
     }
 
@@ -129,5 +149,21 @@ impl Discovery {
             }
             other => other,
         }
+    }
+}
+
+impl Metadata {
+    /// Every URL in it that is used.
+    fn endpoints(&self) -> impl Iterator<Item = &Url> {
+        let always = [&self.authorization_endpoint, &self.token_endpoint];
+        let more = [&self.jwks_uri, &self.revocation_endpoint, &self.pushed_authorization_request_endpoint];
+        always.into_iter().chain(more.into_iter().flatten())
+    }
+
+    /// Whether the token endpoint takes HTTP Basic: the default where no method is named (RFC 8414 §2).
+    #[must_use]
+    pub fn takes_basic(&self) -> bool {
+        let methods = self.token_endpoint_auth_methods_supported.as_deref();
+        methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic"))
     }
 }

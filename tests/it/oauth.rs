@@ -1,0 +1,400 @@
+//! Authorising a third party: against a real `oidc-provider`, over HTTP.
+
+use reqwest::Url;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::harness::authority::{Authority, SECRET};
+use super::harness::handler::Issued;
+use super::harness::issuer::Issuer;
+use super::harness::{Backing, Fleet, Page, Server, Setup, Visitor, ask, eventually};
+
+/// A service whose people authorise two real providers, `one` and `two`.
+struct Gate {
+    people: Issuer,
+    one: Authority,
+    two: Authority,
+    fleet: Fleet,
+    _secret: tempfile::NamedTempFile,
+}
+
+impl Gate {
+    async fn start(backing: Backing, provider: &str, authority: &Value) -> Self {
+        Self::with(backing, provider, authority, |setup| setup).await
+    }
+
+    async fn with(
+        backing: Backing,
+        provider: &str,
+        authority: &Value,
+        more: impl FnOnce(Setup) -> Setup,
+    ) -> Self {
+        let people = Issuer::in_file();
+        let (mut one, mut two) = (Authority::start().await, Authority::start().await);
+        let secret = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(secret.path(), SECRET).unwrap();
+        let section = |id: &str, url: &str, more: &str| {
+            format!(
+                "[[providers]]\nid = \"{id}\"\nname = \"Provider {id}\"\nissuer = \"{url}\"\nclient_id = \"sidegate\"\n\
+                 client_secret_file = \"{}\"\nscopes = [\"read\"]\n{more}\n",
+                secret.path().display()
+            )
+        };
+        let setup = Setup::proxy(&people)
+            .replacing("kinds = [\"secret\"]", "kinds = [\"secret\", \"oauth\"]")
+            .and("[upstream]\nallow_addresses = [\"127.0.0.0/8\"]\n")
+            .and(&section("one", one.url(), provider))
+            .and(&section("two", two.url(), ""));
+        let fleet = Fleet::start(backing, more(setup)).await;
+        let uris = |id: &str| {
+            (0..2).map(|number| fleet.at(number).url(&format!("oauth/callback/{id}"))).collect::<Vec<_>>()
+        };
+        one.serve(&uris("one"), authority).await;
+        two.serve(&uris("two"), &json!({})).await;
+        Self { people, one, two, fleet, _secret: secret }
+    }
+
+    async fn plain() -> Self {
+        Self::start(Backing::Embedded, "", &json!({})).await
+    }
+
+    fn server(&self) -> &Server {
+        self.fleet.at(0)
+    }
+
+    fn person(&self, name: &str) -> Visitor {
+        self.server().visitor().signed_in(self.people.token(name))
+    }
+
+    fn ask(&self, more: &Value) -> Value {
+        let mut ask = ask();
+        ask["kind"] = "oauth".into();
+        ask.as_object_mut().unwrap().remove("secret");
+        ask["subject"] = json!({"issuer": self.people.name(), "id": "ada"});
+        ask["oauth"] = json!({"provider": "one", "scopes": ["read"]});
+        for (name, value) in more.as_object().unwrap() {
+            ask["oauth"][name] = value.clone();
+        }
+        ask
+    }
+
+    async fn issue(&self, more: &Value) -> Issued {
+        self.server().handler().issue(&self.ask(more)).await
+    }
+
+    /// Presses Continue: where the browser goes.
+    async fn leave(&self, person: &Visitor, link: &str) -> Url {
+        let page = person.get(link).await;
+        assert_eq!(page.status, 200, "{}", page.text());
+        continue_from(person, link, &page).await
+    }
+
+    /// Goes to the provider, allows all, and comes back.
+    async fn authorize(&mut self, person: &Visitor, link: &str) -> Page {
+        let to = self.leave(person, link).await;
+        let back = self.one.approve(to.as_str(), "octocat").await;
+        person.get(text(&back, "/to")).await
+    }
+}
+
+async fn continue_from(person: &Visitor, link: &str, page: &Page) -> Url {
+    let begun = person.post(&format!("{link}/authorize"), &page.proof()).await;
+    assert_eq!(begun.status, 303, "{}", begun.text());
+    let base = Url::parse(link).unwrap();
+    let leaves = person.get(base.join(begun.location()).unwrap().as_str()).await;
+    assert_eq!(leaves.status, 200, "{} {}", begun.location(), leaves.text());
+    Url::parse(&leaves.attributes("a.button", "href").remove(0)).unwrap()
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no {pointer} in {value:#}"))
+}
+
+fn query(url: &Url, name: &str) -> Option<String> {
+    url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+#[rstest]
+#[case::plain("", json!({}))]
+#[case::form_post("form_post = true", json!({}))]
+#[case::pushed("", json!({"par": "required"}))]
+#[case::signed("", json!({"jarm": true}))]
+#[case::signed_form("form_post = true", json!({"jarm": true}))]
+#[case::without_iss("", json!({"iss": false}))]
+#[case::bound("dpop = true", json!({"dpop": "required"}))]
+#[tokio::test]
+async fn r11_r12_r15_a_person_authorises_a_provider(
+    #[case] provider: &str,
+    #[case] authority: Value,
+    #[values(Backing::Embedded, Backing::Shared)] backing: Backing,
+) {
+    let mut gate = Gate::start(backing, provider, &authority).await;
+    let issued = gate.issue(&json!({})).await;
+    let ada = gate.person("ada");
+    let page = ada.get(&issued.url).await;
+    assert_eq!(page.heading(), "Weather tools asks for access to your Provider one account");
+    assert_eq!((page.texts(".scopes code"), page.cookies()), (vec!["read".to_owned()], vec![]));
+    let to = gate.leave(&ada, &issued.url).await;
+    assert_eq!(gate.server().handler().state(&issued.id).await, "in_progress");
+    let answer = gate.one.approve(to.as_str(), "octocat").await;
+    // The browser may come back to any instance.
+    let back = if let Some(form) = answer.get("form") {
+        let fields: Vec<_> = form.as_object().unwrap().iter().collect();
+        let fields: Vec<_> =
+            fields.into_iter().map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned())).collect();
+        // From elsewhere, so without our cookies.
+        let posted = gate.server().visitor().post(&gate.fleet.link(text(&answer, "/post"), 1), &fields).await;
+        assert_eq!(posted.status, 303, "{}", posted.text());
+        assert!(!posted.location().contains("code="), "{}", posted.location());
+        ada.get(&gate.fleet.at(1).url(posted.location().trim_start_matches('/'))).await
+    } else {
+        ada.get(&gate.fleet.link(text(&answer, "/to"), 1)).await
+    };
+    let done = format!("/e/{}/done", issued.id);
+    assert_eq!((back.status.as_u16(), back.location()), (303, done.as_str()), "{}", back.text());
+    let page = ada.get(&format!("{}/done", issued.url)).await;
+    assert!(page.text().contains("The access that you gave is sealed"), "{}", page.text());
+
+    let claimed = gate.fleet.at(1).handler().state(&issued.id).await;
+    assert_eq!(claimed, "completed");
+    let credential = gate.server().handler().claim(&issued, None).await.ok()["credential"].clone();
+    let token = text(&credential, "/accessToken");
+    assert_eq!(credential["scopes"], json!(["read"]));
+    let bound = provider.contains("dpop");
+    assert_eq!(text(&credential, "/tokenType"), if bound { "DPoP" } else { "Bearer" });
+    assert_eq!(credential.get("dpopKey").is_some(), bound);
+    assert!(credential["refreshToken"].is_string() && credential["expiresAt"].is_string(), "{credential}");
+    assert_eq!(gate.one.introspect(token).await["active"], true);
+    let exchanged = gate.one.log("token").await;
+    assert_eq!(exchanged.len(), 1, "{exchanged:?}");
+    assert_eq!((&exchanged[0]["auth"], &exchanged[0]["hasVerifier"]), (&json!("client_secret_basic"), &json!(true)));
+    // Nothing of it is in the log.
+    let log = gate.server().log() + &gate.fleet.at(1).log();
+    for canary in [token, SECRET, text(&credential, "/refreshToken")] {
+        assert!(!log.contains(canary), "{canary}");
+    }
+    if let Some(state) = query(&to, "state") {
+        assert!(state.len() >= 43 && !log.contains(&state), "{state}");
+    }
+}
+
+#[tokio::test]
+async fn r18_no_at_the_provider_is_declined() {
+    let mut gate = Gate::plain().await;
+    let issued = gate.issue(&json!({})).await;
+    let ada = gate.person("ada");
+    let to = gate.leave(&ada, &issued.url).await;
+    // Only after the state was checked.
+    let forged = ada.get(&gate.server().url("oauth/callback/one?error=access_denied&state=forged")).await;
+    assert_eq!((forged.status.as_u16(), forged.heading().as_str()), (403, "This did not begin here"));
+    assert_eq!(gate.server().handler().state(&issued.id).await, "in_progress");
+    let answer = gate.one.deny(to.as_str(), "octocat").await;
+    let back = ada.get(text(&answer, "/to")).await;
+    assert_eq!(back.status, 303);
+    assert_eq!(gate.server().handler().state(&issued.id).await, "declined");
+    assert!(gate.one.log("token").await.is_empty());
+}
+
+#[tokio::test]
+async fn r05_r07_another_persons_callback_reaches_no_token_endpoint() {
+    let mut gate = Gate::plain().await;
+    let issued = gate.issue(&json!({})).await;
+    let (ada, bob) = (gate.person("ada"), gate.person("bob"));
+    let page = bob.get(&issued.url).await;
+    assert_eq!(page.heading(), "This link was made for someone else");
+    let to = gate.leave(&ada, &issued.url).await;
+    let answer = gate.one.approve(to.as_str(), "octocat").await;
+    let back = text(&answer, "/to").to_owned();
+    // Bob has completed what ada began: in his browser it is nobody's.
+    assert_eq!(bob.get(&back).await.status, 403);
+    // Even with ada's cookie of the browser it is still bob.
+    for (name, value) in ada.cookies() {
+        bob.plant(&name, &value);
+    }
+    let refused = bob.get(&back).await;
+    assert_eq!((refused.status.as_u16(), refused.heading().as_str()), (403, "This link was made for someone else"));
+    assert!(gate.one.log("token").await.is_empty(), "no request to the token endpoint");
+    assert_eq!(gate.server().handler().state(&issued.id).await, "in_progress");
+    // And nothing is used up.
+    assert_eq!(ada.get(&back).await.status, 303);
+    assert_eq!(gate.server().handler().state(&issued.id).await, "completed");
+    // A second time it is late.
+    let late = ada.get(&back).await;
+    assert_eq!((late.status.as_u16(), late.heading().as_str()), (409, "This has been answered already"));
+    assert_eq!(gate.one.log("token").await.len(), 1);
+}
+
+#[tokio::test]
+async fn r13_mix_ups_are_refused() {
+    let mut gate = Gate::plain().await;
+    let issued = gate.issue(&json!({})).await;
+    let ada = gate.person("ada");
+    let to = gate.leave(&ada, &issued.url).await;
+    let answer = gate.one.approve(to.as_str(), "octocat").await;
+    let back = Url::parse(text(&answer, "/to")).unwrap();
+    // One's answer at two's callback.
+    let elsewhere = back.as_str().replace("/callback/one", "/callback/two");
+    assert_eq!(ada.get(&elsewhere).await.status, 403);
+    // With the wrong issuer, and with none.
+    let iss = query(&back, "iss").unwrap();
+    let encoded: String = form_urlencoded::byte_serialize(iss.as_bytes()).collect();
+    let other: String = form_urlencoded::byte_serialize(gate.two.url().as_bytes()).collect();
+    for (what, changed) in [("wrong", other), ("missing", String::new())] {
+        let url = match what {
+            "wrong" => back.as_str().replace(&encoded, &changed),
+            _ => back.as_str().replace(&format!("&iss={encoded}"), ""),
+        };
+        assert_ne!(url, back.as_str(), "{what}");
+        let refused = ada.get(&url).await;
+        let page = format!("/e/{}/authorize/not-accepted", issued.id);
+        assert_eq!((refused.status.as_u16(), refused.location()), (303, page.as_str()), "{what}");
+    }
+    let page = ada.get(&format!("{}/authorize/not-accepted", issued.url)).await;
+    assert!(page.text().contains("What came back was not accepted"), "{}", page.text());
+    assert!(gate.one.log("token").await.is_empty() && gate.two.log("token").await.is_empty());
+    // Another parameter twice, and a code without its state.
+    assert_eq!(ada.get(&format!("{back}&state=other")).await.status, 403);
+    assert_eq!(ada.get(back.as_str()).await.status, 303);
+    assert_eq!(gate.server().handler().state(&issued.id).await, "completed");
+    assert_eq!(
+        gate.server().refusals().await,
+        ["provider_mismatch", "provider_issuer", "provider_issuer"]
+    );
+}
+
+#[tokio::test]
+async fn revoked_and_unclaimed_tokens_are_revoked_there() {
+    let mut gate = Gate::plain().await;
+    let issued = gate.issue(&json!({})).await;
+    let ada = gate.person("ada");
+    assert_eq!(gate.authorize(&ada, &issued.url).await.status, 303);
+    assert!(gate.server().operator().revoke(&issued.id).await.status.is_success());
+    let one = &mut gate.one;
+    let revoked = eventually("revoked there", async || {
+        let log = one.log("revocation").await;
+        (log.len() == 2).then_some(log)
+    })
+    .await;
+    assert!(revoked.iter().all(|entry| entry["ok"] == true), "{revoked:?}");
+    for entry in &revoked {
+        assert_eq!(gate.one.introspect(text(entry, "/token")).await["active"], false);
+    }
+    let claim = gate.server().handler().claim(&issued, None).await;
+    assert_eq!(claim.problem(), (409, "ended"));
+}
+
+fn round(ask: &Value) -> Value {
+    let mut call = ask.clone();
+    call["protocolVersion"] = "2026-07-28".into();
+    call["waitSeconds"] = 0.into();
+    call
+}
+
+#[rstest]
+#[tokio::test]
+async fn what_is_kept_serves_later_rounds_until_it_ends(
+    #[values(Backing::Embedded, Backing::Shared)] backing: Backing,
+) {
+    let mut gate = Gate::start(backing, "", &json!({"accessTokenTtl": 61})).await;
+    let handler = gate.server().handler();
+    let keep = json!({"slot": "repos", "days": 30});
+    let ask = gate.ask(&json!({"keep": keep}));
+    let subject = ask["subject"].clone();
+    let use_it = json!({"subject": subject, "slot": "repos"});
+    assert_eq!(handler.post("v1/kept/use", &use_it).await.problem(), (404, "not_kept"));
+    let first = handler.round(&round(&ask)).await.ok();
+    assert_eq!(text(&first, "/outcome"), "input_required");
+    let link = text(&first, "/result/inputRequests/sidegate/params/url").to_owned();
+    let ada = gate.person("ada");
+    assert!(ada.get(&link).await.text().contains("for 30 days"));
+    assert_eq!(gate.authorize(&ada, &link).await.status, 303);
+    let mut retry = round(&ask);
+    retry["requestState"] = first["result"]["requestState"].clone();
+    let done = handler.round(&retry).await.ok();
+    assert_eq!(text(&done, "/outcome"), "completed");
+    assert!(done["credential"].get("refreshToken").is_none(), "{done}");
+    // Another operation, the same slot: no link.
+    let other = gate.fleet.at(1).handler().round(&round(&gate.ask(&json!({"keep": keep})))).await.ok();
+    assert_eq!((text(&other, "/outcome"), other.get("id")), ("completed", None));
+    assert_eq!(handler.post("v1/kept/use", &use_it).await.status, 200);
+    // Fifty at once, over both instances, of a token that is about to end: one renewal.
+    let before = gate.one.log("token").await.len();
+    tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..50 {
+        let (handler, body) = (gate.fleet.at(number).handler(), use_it.clone());
+        calls.spawn(async move { handler.post("v1/kept/use", &body).await.ok() });
+    }
+    let answers = calls.join_all().await;
+    assert_eq!(answers.len(), 50);
+    eventually("renewed", async || {
+        let log = gate.one.log("token").await;
+        (log.len() == before + 1).then_some(())
+    })
+    .await;
+    let renewals = gate.one.log("token").await;
+    assert!(renewals.iter().all(|entry| entry["ok"] == true), "{renewals:?}");
+    let fresh = handler.post("v1/kept/use", &use_it).await.ok();
+    assert_eq!(gate.one.introspect(text(&fresh, "/credential/accessToken")).await["active"], true);
+
+    // More scopes: asked for with what was granted before.
+    let mut wanted = use_it.clone();
+    wanted["scopes"] = json!(["write"]);
+    assert_eq!(handler.post("v1/kept/use", &wanted).await.problem(), (409, "scopes_missing"));
+    let more = handler.round(&round(&gate.ask(&json!({"keep": keep, "scopes": ["write"]})))).await.ok();
+    let link = text(&more, "/result/inputRequests/sidegate/params/url").to_owned();
+    let page = ada.get(&link).await;
+    assert_eq!(page.texts(".scopes code"), ["write"], "{}", page.text());
+    assert!(page.text().contains("You gave some access before"), "{}", page.text());
+    assert_eq!(gate.authorize(&ada, &link).await.status, 303);
+    wanted["scopes"] = json!(["read", "write"]);
+    assert_eq!(handler.post("v1/kept/use", &wanted).await.status, 200);
+
+    // The person sees it, and deletes it; the provider is told.
+    let door = gate.server().url("mine/staff");
+    let mine = ada.get(&door).await;
+    assert!(mine.text().contains("Provider one"), "{}", mine.text());
+    let mut form = mine.proof();
+    form.push(("grant".to_owned(), mine.attributes("input[name=grant]", "value").remove(0)));
+    let bob = gate.person("bob");
+    assert_eq!(bob.post(&format!("{door}/delete"), &form).await.status, 403);
+    assert_eq!(ada.post(&format!("{door}/delete"), &form).await.status, 303);
+    assert!(ada.get(&door).await.text().contains("Nothing is kept for you here"));
+    assert_eq!(handler.post("v1/kept/use", &use_it).await.problem(), (404, "not_kept"));
+    let one = &mut gate.one;
+    eventually("revoked there", async || (!one.log("revocation").await.is_empty()).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_kept_secret_is_used_again_discarded_and_asked_for_with_the_reason() {
+    let server = Server::local().await;
+    let handler = server.handler();
+    let mut first = ask();
+    first["secret"]["keep"] = json!({"slot": "weatherco", "days": 7});
+    let issued = handler.issue(&first).await;
+    server.visitor().complete(&issued.url, "wk-1").await;
+    assert_eq!(handler.claim(&issued, None).await.text_at("/credential/values/api_key"), "wk-1");
+    let mut other = ask();
+    other["secret"]["keep"] = json!({"slot": "weatherco", "days": 7});
+    let kept = handler.round(&round(&other)).await.ok();
+    assert_eq!(text(&kept, "/credential/values/api_key"), "wk-1");
+    let used = handler.post("v1/kept/use", &json!({"slot": "weatherco"})).await;
+    assert_eq!(used.text_at("/credential/values/api_key"), "wk-1");
+    let found = server.operator().post("v1/admin/kept/search", &json!({})).await;
+    assert_eq!(found.text_at("/kept/0/slot"), "weatherco");
+    assert!(!found.text.contains("wk-1"));
+
+    let discard = json!({"slot": "weatherco", "reason": "WeatherCo refused the key."});
+    assert_eq!(handler.post("v1/kept/discard", &discard).await.status, 200);
+    let asked = handler.round(&round(&other)).await.ok();
+    let link = text(&asked, "/result/inputRequests/sidegate/params/url").to_owned();
+    let page = server.visitor().get(&link).await;
+    assert!(page.text().contains("WeatherCo refused the key."), "{}", page.text());
+    server.visitor().complete(&link, "wk-2").await;
+    let used = handler.post("v1/kept/use", &json!({"slot": "weatherco"})).await;
+    assert_eq!(used.text_at("/credential/values/api_key"), "wk-2");
+    let withdrawn =
+        server.operator().post("v1/admin/kept/revoke", &json!({"slot": "weatherco", "reason": "leaked"})).await;
+    assert_eq!(withdrawn.body["revoked"], 1);
+    assert_eq!(handler.post("v1/kept/use", &json!({"slot": "weatherco"})).await.problem(), (404, "not_kept"));
+}
