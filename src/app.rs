@@ -15,8 +15,8 @@ use url::Url;
 
 use crate::config::{Config, ConfigError, IdentitySettings, SharedStore, StoreSettings};
 use crate::domain::{Clock, Random};
-use crate::flow::issue::longest_kept;
 use crate::flow::errands::Errands;
+use crate::flow::issue::longest_kept;
 use crate::flow::keys::{KeyWatch, KeysError, Missing};
 use crate::flow::{Client, Clients, Gate};
 use crate::identity::{

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::{Done, Failure, Place, block_on, say};
 use crate::app::try_store;
 use crate::config::{IdentitySettings, StoreSettings};
+use crate::flow::authorize::redirect_uri;
 use crate::identity::oidc::Oidc;
 use crate::identity::proxy::Proxy;
 use crate::system::{SystemClock, SystemRandom};
 use crate::upstream::Upstream;
+use crate::upstream::oauth::Provider;
 use crate::vault::load_key_file;
 use crate::web::tls;
 
@@ -58,6 +60,15 @@ pub(super) fn run(place: &Place) -> Done {
             IdentitySettings::Loopback | IdentitySettings::Handoff(_) | IdentitySettings::Confirm(_) => {}
         }
         say(format!("ok  identity source {name}"))?;
+    }
+    let public_url = config.server.public_url.as_ref().map_or("", url::Url::as_str).trim_end_matches('/');
+    for settings in &config.providers {
+        let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+        let provider = Provider::new(settings.clone(), Arc::clone(&upstream), clock, random);
+        let id = &settings.id;
+        block_on(provider.check())
+            .map_err(|wrong| Failure::new(format!("provider `{id}` cannot be used: {wrong}")))?;
+        say(format!("ok  provider {id}: register the redirect URI {}", redirect_uri(public_url, id)))?;
     }
     if let Some(url) = &config.server.public_url {
         say(format!("ok  links begin with {}/e/", url.as_str().trim_end_matches('/')))?;

@@ -6,10 +6,10 @@ use super::file::{Identity, Source};
 use super::store::password;
 use super::validate::is_loopback_host;
 use super::{ConfigError, IdentitySettings};
+use crate::identity::SubjectClaim;
 use crate::identity::handoff::HandoffSettings;
 use crate::identity::oidc::OidcSettings;
 use crate::identity::proxy::ProxySettings;
-use crate::identity::SubjectClaim;
 use crate::upstream::keys::KeySource;
 
 const SCOPES: [&str; 3] = ["openid", "profile", "email"];

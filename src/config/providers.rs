@@ -117,7 +117,8 @@ fn one(section: toml::Table, presets: &toml::Table) -> Result<Settings, ConfigEr
     let section: Provider = serde_path_to_error::deserialize(merged).map_err(|error| {
         let key = error.path().to_string();
         // What is wrong with a value, without the value.
-        let why = error.into_inner().message().split(['"', '\n']).next().unwrap_or_default().trim().to_owned();
+        let why =
+            error.into_inner().message().split(['"', '\n']).next().unwrap_or_default().trim().to_owned();
         wrong(if key == "." { why } else { format!("`{key}`: {why}") })
     })?;
     settings(section, &variables).map_err(|what| wrong(what.to_string()))
@@ -152,29 +153,26 @@ fn settings(section: Provider, variables: &BTreeMap<String, Variable>) -> Result
             "`preset`, or `issuer`, or both `authorization_endpoint` and `token_endpoint` must say where it is",
         );
     }
-    for (key, names) in [("parameters", &section.parameters), ("refresh_parameters", &section.refresh_parameters)] {
+    for (key, names) in
+        [("parameters", &section.parameters), ("refresh_parameters", &section.refresh_parameters)]
+    {
         let scope = section.scope_parameter.as_deref().unwrap_or("scope");
         let reserved = |name: &&String| RESERVED.contains(&name.as_str()) || *name == scope;
         if let Some(name) = names.keys().find(reserved) {
             return Err(ConfigError::new(format!("`{key}.{name}` is set by Sidegate alone; remove it")));
         }
     }
-    let proof = match (section.client_secret_file, section.private_key_file) {
-        (Some(_), Some(_)) => {
-            return refuse("`client_secret_file` and `private_key_file` stand side by side; remove one");
-        }
-        (Some(file), None) => ClientProof::Secret(password("client_secret_file", &file)?),
-        (None, Some(file)) => {
-            let pem = zeroize::Zeroizing::new(read("private_key_file", &file)?);
-            ClientProof::key(&pem, section.private_key_id).ok_or_else(|| {
-                ConfigError::new("`private_key_file` must be a private key in PEM: RSA, P-256 or Ed25519")
-            })?
-        }
-        (None, None) => ClientProof::None,
-    };
-    let authentication = section.client_authentication;
-    let secret_needed =
-        matches!(authentication, Some(Authentication::Basic | Authentication::BasicRaw | Authentication::Post));
+    let proof = proof(section.client_secret_file, section.private_key_file, section.private_key_id)?;
+    // Most of those that have a preset want both in the body; of others the metadata tells.
+    let authentication =
+        section.client_authentication.or_else(|| section.preset.as_ref().map(|_| Authentication::Post));
+    if section.jarm == Some(true) && issuer.is_none() {
+        return refuse("`jarm` needs `issuer`: whose signed answers are they?");
+    }
+    let secret_needed = matches!(
+        authentication,
+        Some(Authentication::Basic | Authentication::BasicRaw | Authentication::Post)
+    );
     let fits = match &proof {
         ClientProof::Secret(_) => {
             !matches!(authentication, Some(Authentication::None | Authentication::PrivateKeyJwt))
@@ -184,7 +182,9 @@ fn settings(section: Provider, variables: &BTreeMap<String, Variable>) -> Result
         ClientProof::None => section.preset.is_some() || !secret_needed,
     };
     if !fits {
-        return refuse("`client_authentication` and what is given as `client_secret_file` do not fit together");
+        return refuse(
+            "`client_authentication` and what is given as `client_secret_file` do not fit together",
+        );
     }
     let name = section.name.unwrap_or_else(|| section.id.clone());
     let name = plain("name", &name, Shape { longest: 60, lines: false })
@@ -207,7 +207,8 @@ fn settings(section: Provider, variables: &BTreeMap<String, Variable>) -> Result
         assertion_audience: section.assertion_audience,
         issuer,
         endpoints,
-        scopes: checked_scopes("scopes", section.scopes).map_err(|error| ConfigError::new(error.to_string()))?,
+        scopes: checked_scopes("scopes", section.scopes)
+            .map_err(|error| ConfigError::new(error.to_string()))?,
         offline_scope: section.offline_scope,
         scope_separator: section.scope_separator,
         scope_parameter: section.scope_parameter.unwrap_or_else(|| "scope".to_owned()),
@@ -227,6 +228,29 @@ fn settings(section: Provider, variables: &BTreeMap<String, Variable>) -> Result
     })
 }
 
+/// How we prove who we are.
+fn proof(
+    secret: Option<PathBuf>,
+    key: Option<PathBuf>,
+    key_id: Option<String>,
+) -> Result<ClientProof, ConfigError> {
+    Ok(match (secret, key) {
+        (Some(_), Some(_)) => {
+            return Err(ConfigError::new(
+                "`client_secret_file` and `private_key_file` stand side by side; remove one",
+            ));
+        }
+        (Some(file), None) => ClientProof::Secret(password("client_secret_file", &file)?),
+        (None, Some(file)) => {
+            let pem = zeroize::Zeroizing::new(read("private_key_file", &file)?);
+            ClientProof::key(&pem, key_id).ok_or_else(|| {
+                ConfigError::new("`private_key_file` must be a private key in PEM: RSA, P-256 or Ed25519")
+            })?
+        }
+        (None, None) => ClientProof::None,
+    })
+}
+
 /// The value of each variable of a preset's URLs.
 fn filled_in(
     given: &BTreeMap<String, String>,
@@ -241,7 +265,8 @@ fn filled_in(
             let value = given.get(name).or(variable.default.as_ref()).ok_or_else(|| {
                 ConfigError::new(format!("`variables.{name}` is needed: it stands in the provider's URLs"))
             })?;
-            let fits = Regex::new(&format!("^(?:{})$", variable.pattern)).is_ok_and(|regex| regex.is_match(value));
+            let fits =
+                Regex::new(&format!("^(?:{})$", variable.pattern)).is_ok_and(|regex| regex.is_match(value));
             if !fits {
                 let pattern = &variable.pattern;
                 return Err(ConfigError::new(format!("`variables.{name}` must match {pattern}")));
@@ -260,7 +285,9 @@ fn endpoint(key: &str, text: &str, values: &BTreeMap<String, String>) -> Result<
     let url = Url::parse(&filled).ok().filter(|url| is_protected(url) && !filled.contains(['{', '}']));
     let url = url.ok_or_else(|| ConfigError::new(format!("`{key}` must be an https URL")))?;
     if holds_reserved(&url) {
-        return Err(ConfigError::new(format!("the query of `{key}` sets what Sidegate alone sets; remove it")));
+        return Err(ConfigError::new(format!(
+            "the query of `{key}` sets what Sidegate alone sets; remove it"
+        )));
     }
     Ok(url)
 }

@@ -291,9 +291,13 @@ impl Kept {
     /// What there is in a slot of what is wanted.
     #[must_use]
     pub fn find(&self, name: &str, wanted: Wanted<'_>, now: Timestamp) -> Found<'_> {
-        let Some(grant) = self.slots.get(name).filter(|grant| now < grant.until) else { return Found::Nothing };
+        let Some(grant) = self.slots.get(name).filter(|grant| now < grant.until) else {
+            return Found::Nothing;
+        };
         match (&grant.held, wanted) {
-            (Held::Secret { values, .. }, Wanted::Request(Request::Secret(form))) if has_all(values, form) => {
+            (Held::Secret { values, .. }, Wanted::Request(Request::Secret(form)))
+                if has_all(values, form) =>
+            {
                 Found::Values(values)
             }
             (Held::Secret { values, .. }, Wanted::Scopes(_)) => Found::Values(values),
@@ -466,7 +470,9 @@ impl Held {
     /// The sets of tokens, if they are under this lease.
     fn leased(&mut self, name: &Lease) -> Option<&mut Vec<Tokens>> {
         match self {
-            Self::Tokens { sets, lease, .. } if lease.is_some_and(|lease| lease.name == name.name) => Some(sets),
+            Self::Tokens { sets, lease, .. } if lease.is_some_and(|lease| lease.name == name.name) => {
+                Some(sets)
+            }
             _ => None,
         }
     }
@@ -495,7 +501,12 @@ fn has_all(values: &SecretValues, form: &SecretRequest) -> bool {
     form.fields().iter().all(|field| has(&field.name) || !field.required)
 }
 
-fn find_tokens<'a>(sets: &'a [Tokens], scopes: &[String], resource: Option<&str>, now: Timestamp) -> Found<'a> {
+fn find_tokens<'a>(
+    sets: &'a [Tokens],
+    scopes: &[String],
+    resource: Option<&str>,
+    now: Timestamp,
+) -> Found<'a> {
     let lives = |set: &&Tokens| set.refresh_token.is_some() || !is_over(set, now);
     let same = |set: &Tokens| resource.is_none() || resource == set.resource.as_deref();
     let living = || sets.iter().rev().filter(lives);

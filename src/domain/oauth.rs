@@ -55,7 +55,8 @@ pub fn checked_scopes(field: &str, scopes: Vec<String>) -> Result<Vec<String>, I
     for (index, scope) in scopes.into_iter().enumerate() {
         let good = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
         if scope.is_empty() || scope.len() > LONGEST_SCOPE || !scope.bytes().all(good) {
-            let problem = format!("must have 1 to {LONGEST_SCOPE} visible ASCII characters but `\"` and `\\`");
+            let problem =
+                format!("must have 1 to {LONGEST_SCOPE} visible ASCII characters but `\"` and `\\`");
             return Err(Invalid::new(format!("{field}[{index}]"), problem));
         }
         if !checked.contains(&scope) {

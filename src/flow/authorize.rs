@@ -51,10 +51,7 @@ impl Gate {
         let terms = guest.elicitation().terms();
         let Request::OAuth(asked) = &terms.request else { return Err(Error::NotFound) };
         if guest.elicitation().is_answered()
-            || matches!(
-                guest.elicitation().state().name(),
-                StateName::Completed | StateName::Claimed
-            )
+            || matches!(guest.elicitation().state().name(), StateName::Completed | StateName::Claimed)
         {
             return Ok(Authorizing::Done);
         }

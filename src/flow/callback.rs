@@ -225,7 +225,9 @@ impl Gate {
         }
         Ok(match finished? {
             Submitted::Finished { cookie, .. } => (Came::Finished, cookie),
-            Submitted::Completed | Submitted::AnsweredElsewhere | Submitted::Rejected(_) => (Came::Ended, None),
+            Submitted::Completed | Submitted::AnsweredElsewhere | Submitted::Rejected(_) => {
+                (Came::Ended, None)
+            }
         })
     }
 

@@ -50,7 +50,8 @@ impl Errands {
     pub(super) fn send(&self, errand: Errand) -> Result<(), Error> {
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let sent = sender.is_some_and(|sender| sender.try_send(errand).is_ok());
-        sent.then_some(()).ok_or_else(|| Error::Unavailable("too much waits to be done at providers".to_owned()))
+        sent.then_some(())
+            .ok_or_else(|| Error::Unavailable("too much waits to be done at providers".to_owned()))
     }
 }
 

@@ -50,12 +50,8 @@ impl Gate {
         proof: Option<&FormProof>,
         same_origin: bool,
     ) -> Result<(), Error> {
-        let held = self.proof_holds(
-            &Page::Link(guest.id()),
-            &[Some(guest.person().session)],
-            proof,
-            same_origin,
-        );
+        let held =
+            self.proof_holds(&Page::Link(guest.id()), &[Some(guest.person().session)], proof, same_origin);
         if !held {
             self.note_refusal(guest.elicitation(), Actor::Visitor, REFUSED).await?;
             return Err(Error::FormRefused);

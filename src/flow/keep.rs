@@ -80,7 +80,7 @@ impl Gate {
             if stored.is_none() && record.kept.is_empty() && record.undo.is_empty() {
                 return Ok(answer);
             }
-            let commit = self.kept_commit(stored.as_ref(), id, record, events)?;
+            let commit = self.kept_commit(stored.as_ref(), id, &record, events)?;
             if self.store.commit(commit).await? == Committed::Done {
                 self.notify.publish(id);
                 return Ok(answer);
@@ -102,7 +102,7 @@ impl Gate {
         &self,
         stored: Option<&Stored>,
         id: ElicitationId,
-        record: KeptRecord,
+        record: &KeptRecord,
         events: Vec<Vec<u8>>,
     ) -> Result<Commit, Error> {
         let expect = stored.map_or(Expect::Absent, |stored| Expect::Version(stored.version));

@@ -178,7 +178,8 @@ impl Gate {
                 if let Some(until) = renewing.filter(|_| over) {
                     return Ok(Looked::Renewing(stored.id, until));
                 }
-                let provider = renewer(kept, slot).filter(|_| is_stale(set, now) && set.refresh_token.is_some());
+                let provider =
+                    renewer(kept, slot).filter(|_| is_stale(set, now) && set.refresh_token.is_some());
                 match provider.filter(|_| renew && renewing.is_none()) {
                     Some(provider) => {
                         let until = self.have_renewed(place, provider, set).await?;
@@ -200,7 +201,12 @@ impl Gate {
     }
 
     /// Takes the lease on a slot, if nobody has it, and has its tokens renewed. Until when whoever has the lease has it.
-    async fn have_renewed(&self, place: Place<'_>, provider: String, old: &Tokens) -> Result<Timestamp, Error> {
+    async fn have_renewed(
+        &self,
+        place: Place<'_>,
+        provider: String,
+        old: &Tokens,
+    ) -> Result<Timestamp, Error> {
         let Place { client, subject, slot, .. } = place;
         let mut name = [0; 16];
         self.random.fill(&mut name);
@@ -225,7 +231,8 @@ impl Gate {
     async fn note_used(&self, place: Place<'_>) -> Result<(), Error> {
         let Place { client, subject, slot, .. } = place;
         self.change_kept(client, subject, &Actor::Clock, |kept, now| {
-            let noted = kept.slot(slot).and_then(|grant| grant.used_at).is_some_and(|at| now < at + NOTED_EVERY);
+            let noted =
+                kept.slot(slot).and_then(|grant| grant.used_at).is_some_and(|at| now < at + NOTED_EVERY);
             if noted {
                 return Ok(KeptDecision::Stay(()));
             }

@@ -105,12 +105,12 @@ impl Gate {
         let spot = self.spot(Page::Mine(door.clone())).await?;
         self.check_proof(&spot, &[Some(mine.person.session)], proof, same_origin).await?;
         for (client, kept) in &mine.kept {
-            let Some((slot, _)) = kept.slots().find(|(_, slot)| slot.id == grant) else { continue };
+            let Some((name, _)) = kept.slots().find(|(_, held)| held.id == grant) else { continue };
             self.change_kept(&client.id, &mine.person.subject, &Actor::Person, |kept, _| {
-                if kept.slot(slot).is_none_or(|slot| slot.id != grant) {
+                if kept.slot(name).is_none_or(|held| held.id != grant) {
                     return Ok(KeptDecision::Stay(()));
                 }
-                let dropped = kept.drop_slot(slot, Dropped::ByPerson);
+                let dropped = kept.drop_slot(name, Dropped::ByPerson);
                 Ok(dropped.map_or(KeptDecision::Stay(()), |unneeded| KeptDecision::Change((), unneeded)))
             })
             .await?;

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
+use super::finish::finished_in;
 use super::form::FormProof;
 use super::page::Page;
 use super::step::{Decision, Needs};
-use super::finish::finished_in;
 use super::{Client, Error, Gate};
 use crate::domain::{Actor, Elicitation, ElicitationId, Refusal, Theirs};
 use crate::identity::{Browser, Identified, Nobody, Person, Way};

@@ -35,7 +35,9 @@ impl Gate {
             tokio::time::sleep(Duration::from_millis(pause)).await;
             match self.put_renewed(&refresh, &came).await {
                 Ok(()) => return,
-                Err(error) => tracing::error!(%error, "renewed tokens could not be kept; it will be tried again"),
+                Err(error) => {
+                    tracing::error!(%error, "renewed tokens could not be kept; it will be tried again");
+                }
             }
         }
     }

@@ -198,13 +198,11 @@ impl Gate {
             State::Completed { .. } | State::Claimed { .. } if is_gone() => Err(Error::CallerGone),
             State::Completed { .. } | State::Claimed { .. } => {
                 match self.claim_for(client, id, &binding, call.attempt.as_deref()).await {
-                    Ok(claimed) => {
-                        Ok(Round::Completed {
-                            id: Some(id),
-                            outcome: claimed.outcome,
-                            replay: claimed.replay,
-                        })
-                    }
+                    Ok(claimed) => Ok(Round::Completed {
+                        id: Some(id),
+                        outcome: claimed.outcome,
+                        replay: claimed.replay,
+                    }),
                     Err(Error::Refused(Refusal::AlreadyClaimed)) => Ok(Round::Consumed { id }),
                     Err(Error::Refused(Refusal::Ended(state))) => Ok(Round::Ended { id, state }),
                     Err(error) => Err(error),

@@ -97,7 +97,7 @@ impl Gate {
             }
             Way::Handoff(source) => {
                 Ok(Some((source.verify_url(name).into(), Errand::Handoff { source: source_name })))
-            },
+            }
             Way::EachRequest(_) | Way::Code => Ok(None),
         }
     }

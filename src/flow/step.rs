@@ -166,7 +166,7 @@ impl Gate {
     pub(super) fn commit_of(
         &self,
         stored: &Stored,
-        record: Record,
+        record: &Record,
         events: Vec<Vec<u8>>,
         now: Timestamp,
     ) -> Result<Commit, Error> {

@@ -17,7 +17,9 @@ impl Gate {
         render: &str,
         entered: impl Fn(&str) -> Option<&'a str>,
     ) -> Result<Submitted, Error> {
-        let Request::Secret(request) = &guest.elicitation().terms().request else { return Err(Error::NotFound) };
+        let Request::Secret(request) = &guest.elicitation().terms().request else {
+            return Err(Error::NotFound);
+        };
         let mut given = match request.accept(entered) {
             Ok(accepted) => Given {
                 outcome: Some(Outcome::Secret(accepted.values)),

@@ -160,8 +160,10 @@ impl Gate {
     async fn try_undo(&self, id: ElicitationId) -> Result<(), Error> {
         let Some(stored) = self.store.load(id).await? else { return Ok(()) };
         let unneeded = self.owner(&stored)?.undo().unneeded.clone();
+        let tried = unneeded.len();
         let (mut left, mut done) = (Vec::new(), 0);
         for (provider, tokens) in unneeded {
+            // Of one that is no longer configured nobody can be told.
             let Some(known) = self.providers.get(&provider) else { continue };
             match known.revoke(&tokens).await {
                 Ok(()) => done += 1,
@@ -174,14 +176,15 @@ impl Gate {
             let now = self.now();
             let undo = owner.undo();
             // Others may have come meanwhile.
-            let tried = left.len() + done;
             let newer = undo.unneeded.split_off(tried.min(undo.unneeded.len()));
             let mut events = Vec::new();
             if done > 0 {
                 events.push(What::RevokedThere);
             }
             if !left.is_empty() && undo.is_hopeless(now) {
-                tracing::error!("tokens that nobody needs could not be revoked at their provider within a day");
+                tracing::error!(
+                    "tokens that nobody needs could not be revoked at their provider within a day"
+                );
                 events.push(What::NotRevokedThere);
                 left.clear();
             }
@@ -232,11 +235,11 @@ impl Gate {
             Owner::Elicitation(record) => {
                 let terms = record.elicitation.terms();
                 let events = done(&terms.client, Some(terms.id), None)?;
-                self.commit_of(stored, *record, events, now)?
+                self.commit_of(stored, &record, events, now)?
             }
             Owner::Kept(record) => {
                 let events = done(record.kept.client(), None, None)?;
-                self.kept_commit(Some(stored), stored.id, *record, events)?
+                self.kept_commit(Some(stored), stored.id, &record, events)?
             }
         };
         Ok(self.store.commit(commit).await? == crate::store::Committed::Done)

@@ -131,7 +131,8 @@ impl Gate {
                             return Ok(KeptDecision::Stay(0));
                         }
                         let dropped = kept.drop_slot(&slot, Dropped::ByOperator(reason.words().to_owned()));
-                        Ok(dropped.map_or(KeptDecision::Stay(0), |unneeded| KeptDecision::Change(1, unneeded)))
+                        Ok(dropped
+                            .map_or(KeptDecision::Stay(0), |unneeded| KeptDecision::Change(1, unneeded)))
                     })
                     .await?;
             }

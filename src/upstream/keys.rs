@@ -12,7 +12,6 @@ use url::Url;
 use super::{Upstream, UpstreamError};
 use crate::domain::{Clock, Timestamp};
 
-
 /// After this time keys are fetched again, so that withdrawn ones stop working.
 const FRESH: Duration = Duration::from_mins(10);
 /// If they cannot be fetched, they serve for this long.

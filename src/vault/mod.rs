@@ -118,12 +118,7 @@ impl Lookup<'_> {
 }
 
 fn of_person(purpose: &[u8], client: &ClientId, subject: &Subject) -> Vec<u8> {
-    length_prefixed(&[
-        purpose,
-        client.as_str().as_bytes(),
-        subject.issuer.as_bytes(),
-        subject.id.as_bytes(),
-    ])
+    length_prefixed(&[purpose, client.as_str().as_bytes(), subject.issuer.as_bytes(), subject.id.as_bytes()])
 }
 
 /// Something sealed cannot be opened. Nothing is released.

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use sidegate::domain::{Clock, Elicitation, ElicitationId, Kind, Subject, Timestamp};
 use sidegate::flow::confirm::Confirmed;
+use sidegate::flow::departure::BROWSER_COOKIE;
+use sidegate::flow::finish::Submitted;
 use sidegate::flow::form::FormProof;
 use sidegate::flow::issue::Ask;
 use sidegate::flow::keys::KeyWatch;
 use sidegate::flow::open::{Arrival, Guest};
-use sidegate::flow::departure::BROWSER_COOKIE;
 use sidegate::flow::page::Page as OurPage;
 use sidegate::flow::sign_in::Begun;
-use sidegate::flow::finish::Submitted;
 use sidegate::flow::{Client, Error, Gate, Quotas};
 use sidegate::identity::confirm::Confirm;
 use sidegate::identity::handoff::{Handoff, HandoffSettings};

@@ -140,8 +140,10 @@ async fn r11_r12_r15_a_person_authorises_a_provider(
     // The browser may come back to any instance.
     let back = if let Some(form) = answer.get("form") {
         let fields: Vec<_> = form.as_object().unwrap().iter().collect();
-        let fields: Vec<_> =
-            fields.into_iter().map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned())).collect();
+        let fields: Vec<_> = fields
+            .into_iter()
+            .map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned()))
+            .collect();
         // From elsewhere, so without our cookies.
         let posted = gate.server().visitor().post(&gate.fleet.link(text(&answer, "/post"), 1), &fields).await;
         assert_eq!(posted.status, 303, "{}", posted.text());
@@ -167,7 +169,10 @@ async fn r11_r12_r15_a_person_authorises_a_provider(
     assert_eq!(gate.one.introspect(token).await["active"], true);
     let exchanged = gate.one.log("token").await;
     assert_eq!(exchanged.len(), 1, "{exchanged:?}");
-    assert_eq!((&exchanged[0]["auth"], &exchanged[0]["hasVerifier"]), (&json!("client_secret_basic"), &json!(true)));
+    assert_eq!(
+        (&exchanged[0]["auth"], &exchanged[0]["hasVerifier"]),
+        (&json!("client_secret_basic"), &json!(true))
+    );
     // Nothing of it is in the log.
     let log = gate.server().log() + &gate.fleet.at(1).log();
     for canary in [token, SECRET, text(&credential, "/refreshToken")] {
@@ -212,7 +217,10 @@ async fn r05_r07_another_persons_callback_reaches_no_token_endpoint() {
         bob.plant(&name, &value);
     }
     let refused = bob.get(&back).await;
-    assert_eq!((refused.status.as_u16(), refused.heading().as_str()), (403, "This link was made for someone else"));
+    assert_eq!(
+        (refused.status.as_u16(), refused.heading().as_str()),
+        (403, "This link was made for someone else")
+    );
     assert!(gate.one.log("token").await.is_empty(), "no request to the token endpoint");
     assert_eq!(gate.server().handler().state(&issued.id).await, "in_progress");
     // And nothing is used up.
@@ -256,10 +264,7 @@ async fn r13_mix_ups_are_refused() {
     assert_eq!(ada.get(&format!("{back}&state=other")).await.status, 403);
     assert_eq!(ada.get(back.as_str()).await.status, 303);
     assert_eq!(gate.server().handler().state(&issued.id).await, "completed");
-    assert_eq!(
-        gate.server().refusals().await,
-        ["provider_mismatch", "provider_issuer", "provider_issuer"]
-    );
+    assert_eq!(gate.server().refusals().await, ["provider_mismatch", "provider_issuer", "provider_issuer"]);
 }
 
 #[tokio::test]
@@ -393,8 +398,10 @@ async fn a_kept_secret_is_used_again_discarded_and_asked_for_with_the_reason() {
     server.visitor().complete(&link, "wk-2").await;
     let used = handler.post("v1/kept/use", &json!({"slot": "weatherco"})).await;
     assert_eq!(used.text_at("/credential/values/api_key"), "wk-2");
-    let withdrawn =
-        server.operator().post("v1/admin/kept/revoke", &json!({"slot": "weatherco", "reason": "leaked"})).await;
+    let withdrawn = server
+        .operator()
+        .post("v1/admin/kept/revoke", &json!({"slot": "weatherco", "reason": "leaked"}))
+        .await;
     assert_eq!(withdrawn.body["revoked"], 1);
     assert_eq!(handler.post("v1/kept/use", &json!({"slot": "weatherco"})).await.problem(), (404, "not_kept"));
 }

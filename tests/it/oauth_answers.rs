@@ -1,6 +1,7 @@
 //! What providers answer, and what it means.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::time::Duration;
 
@@ -54,9 +55,10 @@ impl Gate {
         let people = Issuer::in_file();
         let secret = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(secret.path(), SECRET).unwrap();
-        let proof = match lines.contains("\"none\"") {
-            true => String::new(),
-            false => format!("client_secret_file = \"{}\"\n", secret.path().display()),
+        let proof = if lines.contains("\"none\"") {
+            String::new()
+        } else {
+            format!("client_secret_file = \"{}\"\n", secret.path().display())
         };
         let setup = Setup::proxy(&people)
             .replacing("kinds = [\"secret\"]", "kinds = [\"secret\", \"oauth\"]")
@@ -66,7 +68,7 @@ impl Gate {
         Self { people, provider, server, _secret: secret }
     }
 
-    fn gives(&self, answer: Value) {
+    fn gives(&self, answer: &Value) {
         self.provider.answer(TOKEN, Answer::With(200, answer.to_string()));
     }
 
@@ -143,7 +145,7 @@ impl Gate {
 
     /// Keeps tokens that are over a second later.
     async fn keep(&self) {
-        self.gives(json!({"access_token": "at-1", "refresh_token": "rt-1", "expires_in": 1}));
+        self.gives(&json!({"access_token": "at-1", "refresh_token": "rt-1", "expires_in": 1}));
         let first = self.round().await;
         let link = first["result"]["inputRequests"]["sidegate"]["params"]["url"].as_str().unwrap().to_owned();
         let id = link.rsplit('/').next().unwrap().to_owned();
@@ -247,7 +249,7 @@ async fn how_long_a_token_lasts(#[case] lines: &str, #[case] lasts: Value, #[cas
     if !lasts.is_null() {
         answer["expires_in"] = lasts;
     }
-    gate.gives(answer);
+    gate.gives(&answer);
     let before = now();
     let credential = gate.credential().await;
     let found = credential.get("expiresAt").map(|at| {
@@ -284,7 +286,7 @@ async fn r36_an_error_is_no_success_and_is_not_repeated(#[case] status: u16, #[c
     let page = gate.ada().get(&format!("{}/authorize/unauthorized", went.issued.url)).await;
     assert!(page.text().contains("sent you back without giving access"), "{}", page.text());
     // The next time it may work.
-    gate.gives(json!({"access_token": "at"}));
+    gate.gives(&json!({"access_token": "at"}));
     let again = gate.go(went.issued).await;
     assert!(again.back.location().ends_with("/done"), "{}", again.back.location());
 }
@@ -333,7 +335,7 @@ async fn tokens_may_stand_a_level_down_beside_more_that_is_needed() {
         "places = [\"/authed_user\", \"\"]\nextra = [\"/instance_url\", \"/team/id\", \"/absent\"]\n",
     )
     .await;
-    gate.gives(json!({
+    gate.gives(&json!({
         "ok": true, "access_token": "bot", "token_type": "bot", "scope": "bot",
         "authed_user": {"id": "U1", "access_token": "at", "token_type": "user", "scope": "read,write"},
         "instance_url": "https://eu1.example.com", "team": {"id": "T1"},
@@ -344,7 +346,7 @@ async fn tokens_may_stand_a_level_down_beside_more_that_is_needed() {
     });
     assert_eq!(gate.credential().await, expected);
     // Where there is no token it is looked for in the next place.
-    gate.gives(json!({"authed_user": {"id": "U1"}, "access_token": "at-2", "scope": "read"}));
+    gate.gives(&json!({"authed_user": {"id": "U1"}, "access_token": "at-2", "scope": "read"}));
     let credential = gate.credential().await;
     assert_eq!((&credential["accessToken"], &credential["scopes"]), (&json!("at-2"), &json!(["read"])));
 }
@@ -353,7 +355,7 @@ async fn tokens_may_stand_a_level_down_beside_more_that_is_needed() {
 async fn tokens_may_be_very_long() {
     let gate = Gate::start("").await;
     let [access, refresh] = ["a", "r"].map(|letter| letter.repeat(100_000));
-    gate.gives(json!({"access_token": access, "refresh_token": refresh}));
+    gate.gives(&json!({"access_token": access, "refresh_token": refresh}));
     let credential = gate.credential().await;
     assert!(credential["accessToken"] == access && credential["refreshToken"] == refresh);
 }
@@ -373,7 +375,7 @@ async fn r12_a_client_says_who_it_is_in_one_way(
     #[values(false, true)] as_json: bool,
 ) {
     let gate = Gate::start(&format!("{lines}\n{}", if as_json { "token_body = \"json\"" } else { "" })).await;
-    gate.gives(json!({"access_token": "at"}));
+    gate.gives(&json!({"access_token": "at"}));
     let Went { to, back, .. } = gate.went().await;
     assert!(back.location().ends_with("/done"), "{}", back.location());
     let sent = gate.exchange();
@@ -415,7 +417,7 @@ async fn r12_a_client_says_who_it_is_in_one_way(
 #[tokio::test]
 async fn what_a_provider_is_asked(#[case] lines: &str, #[case] expected: &[(&str, Option<&str>)]) {
     let gate = Gate::start(lines).await;
-    gate.gives(json!({"access_token": "at"}));
+    gate.gives(&json!({"access_token": "at"}));
     let Went { to, issued, .. } = gate.went().await;
     let query = to.query().unwrap();
     for (name, value) in expected {
@@ -434,14 +436,14 @@ async fn a_renewal_without_a_new_refresh_token_keeps_the_old_one() {
     gate.keep().await;
     for number in 2..4 {
         let token = format!("at-{number}");
-        gate.gives(json!({"access_token": token, "expires_in": 1}));
+        gate.gives(&json!({"access_token": token, "expires_in": 1}));
         let used = gate.use_kept().await.ok();
         assert_eq!(used["credential"]["accessToken"], token, "{used}");
         assert_eq!(used["credential"]["scopes"], json!(["read", "write"]), "{used}");
         assert!(used["credential"].get("refreshToken").is_none(), "{used}");
     }
     // One that is new is used from then on.
-    gate.gives(json!({"access_token": "at-4", "refresh_token": "rt-4", "expires_in": 1}));
+    gate.gives(&json!({"access_token": "at-4", "refresh_token": "rt-4", "expires_in": 1}));
     gate.use_kept().await.ok();
     gate.use_kept().await.ok();
     let sent = gate.provider.sent(TOKEN);
@@ -489,7 +491,7 @@ async fn a_renewal_that_fails_for_now_ends_nothing(#[case] answer: Answer) {
     gate.keep().await;
     gate.provider.answer(TOKEN, answer);
     assert_eq!(gate.use_kept().await.status, 503);
-    gate.gives(json!({"access_token": "at-2", "expires_in": 3600}));
+    gate.gives(&json!({"access_token": "at-2", "expires_in": 3600}));
     assert_eq!(gate.use_kept().await.text_at("/credential/accessToken"), "at-2");
     let sent = gate.provider.sent(TOKEN);
     assert_eq!(member(&sent.last().unwrap().body, "refresh_token").as_deref(), Some("rt-1"));
@@ -529,9 +531,8 @@ async fn r17_a_name_is_not_followed_to_a_forbidden_address() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
-    let lines = format!(
-        "authorization_endpoint = \"https://as.example/authorize\"\ntoken_endpoint = \"https://localhost:{port}/token\""
-    );
+    let token = format!("token_endpoint = \"https://localhost:{port}/token\"");
+    let lines = format!("authorization_endpoint = \"https://as.example/authorize\"\n{token}");
     let gate = Gate::with(Provider::start().await, ELSEWHERE, &lines).await;
     let went = gate.went().await;
     assert_eq!(went.back.location(), format!("/e/{}/authorize/unavailable", went.issued.id));
@@ -561,7 +562,7 @@ async fn r14_settings_cannot_set_what_is_sidegates_to_set(#[case] line: &str, #[
         .to_owned();
     for name in ["authorization_endpoint", "token_endpoint"] {
         if !line.starts_with(name) {
-            config.push_str(&format!("{name} = \"https://as.example/x\"\n"));
+            let _ = writeln!(config, "{name} = \"https://as.example/x\"");
         }
     }
     config.push_str(line);

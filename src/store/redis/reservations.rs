@@ -170,8 +170,11 @@ impl Redis {
         stale: &[u8],
     ) -> Result<Result<(Had, ServerTime), (Vec<u8>, Duration)>, Unavailable> {
         let call = self.scripts.reserve.call().key(self.keys.slot(tag));
-        let call =
-            call.arg(id.as_bytes().to_vec()).arg(nonce.to_vec()).number(self.kept() + LONGEST.as_millis()).arg(stale.to_vec());
+        let call = call
+            .arg(id.as_bytes().to_vec())
+            .arg(nonce.to_vec())
+            .number(self.kept() + LONGEST.as_millis())
+            .arg(stale.to_vec());
         let (value, time): (Vec<u8>, i64) = self.call(&call).await?;
         Ok(match value.as_slice() {
             b"new" => Ok((Had::Not, time)),

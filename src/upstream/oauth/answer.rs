@@ -73,7 +73,7 @@ pub(super) fn read(incoming: &Incoming, settings: &Settings, asked: &Asked<'_>) 
 }
 
 /// The error that an answer has, whatever its status: `error`, or `ok: false` (Slack), or `status` in an error's place
-/// (HubSpot).
+/// (`HubSpot`).
 pub(super) fn error_of(body: &Value) -> Option<String> {
     let unnamed = || "error".to_owned();
     match body.get("error") {

@@ -1,4 +1,4 @@
-//! Tokens that are bound to a key (DPoP, RFC 9449): a key of its own for each grant, and a proof for each request.
+//! Tokens that are bound to a key (`DPoP`, RFC 9449): a key of its own for each grant, and a proof for each request.
 
 use aws_lc_rs::encoding::AsBigEndian as _;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};

@@ -89,7 +89,7 @@ const FINAL: [&str; 20] = [
     "invalid_team_for_non_distributed_app",
 ];
 
-/// Errors that say that a refresh token will never work again; those after the first are GitHub's, Slack's and HubSpot's.
+/// Errors that say that a refresh token will never work again; those after the first are those of GitHub, Slack and `HubSpot`.
 const DEAD: [&str; 7] = [
     "invalid_grant",
     "bad_refresh_token",

@@ -132,10 +132,7 @@ impl Provider {
         ];
         if settings.pkce {
             let challenge = URL_SAFE_NO_PAD.encode(sha256(ties.verifier.as_bytes()));
-            parameters.extend([
-                ("code_challenge", challenge),
-                ("code_challenge_method", "S256".to_owned()),
-            ]);
+            parameters.extend([("code_challenge", challenge), ("code_challenge_method", "S256".to_owned())]);
         }
         parameters.extend(
             settings.scope_separator.join(&asked).map(|scope| (settings.scope_parameter.as_str(), scope)),
@@ -190,7 +187,8 @@ impl Provider {
         let settings = &self.settings;
         let (plain, signed) =
             if settings.form_post { (Some("form_post"), "form_post.jwt") } else { (None, "query.jwt") };
-        let modes = places.issuer.as_ref().and_then(|issuer| issuer.metadata.response_modes_supported.as_ref());
+        let modes =
+            places.issuer.as_ref().and_then(|issuer| issuer.metadata.response_modes_supported.as_ref());
         let offered = modes.is_some_and(|modes| modes.iter().any(|mode| mode == signed));
         if settings.jarm.unwrap_or(offered) { Some(signed) } else { plain }
     }
@@ -217,8 +215,9 @@ impl Provider {
             None
         };
         let asked = Asked { scopes: &ties.scopes, refreshes: false, now: self.clock.now() };
-        let Answer { mut tokens, id_token } =
-            self.ask_for_tokens(&places, &places.token, form, key.as_deref().map(String::as_str), &asked).await?;
+        let Answer { mut tokens, id_token } = self
+            .ask_for_tokens(&places, &places.token, form, key.as_deref().map(String::as_str), &asked)
+            .await?;
         tokens.resource.clone_from(&ties.resource);
         tokens.dpop_key = key.filter(|_| tokens.token_type == "DPoP");
         if let Some(id_token) = id_token {
@@ -245,8 +244,7 @@ impl Provider {
         );
         let asked = Asked { scopes: &old.scopes, refreshes: true, now: self.clock.now() };
         let key = old.dpop_key.as_deref().map(String::as_str);
-        let Answer { tokens, .. } =
-            self.ask_for_tokens(&places, &places.refresh, form, key, &asked).await?;
+        let Answer { tokens, .. } = self.ask_for_tokens(&places, &places.refresh, form, key, &asked).await?;
         Ok(Tokens {
             refresh_token: tokens.refresh_token.or(Some(token)),
             id_token_claims: old.id_token_claims.clone(),
@@ -294,7 +292,8 @@ impl Provider {
             let mut request = Outgoing::post(url, body);
             request.authorization = authorization.clone();
             if let Some(key) = key {
-                let claim = dpop::Claim { url, nonce: &nonce, id: self.name(), now: self.clock.now().seconds() };
+                let claim =
+                    dpop::Claim { url, nonce: &nonce, id: self.name(), now: self.clock.now().seconds() };
                 request.dpop = Some(dpop::proof(key, &claim).ok_or(Failure::Passing(Fault::Configuration))?);
             }
             let incoming = self.upstream.send(request).await.map_err(|error| {
@@ -355,8 +354,7 @@ impl Provider {
         }
         let Some(issuer) = &self.settings.issuer else { return Ok(()) };
         // Where endpoints are given by hand the metadata can still tell whether they are right.
-        let discovery =
-            Discovery::new(issuer.clone(), Arc::clone(&self.upstream), Arc::clone(&self.clock));
+        let discovery = Discovery::new(issuer.clone(), Arc::clone(&self.upstream), Arc::clone(&self.clock));
         let published = discovery.find().await.map_err(|error| error.to_string())?;
         let named = &published.metadata;
         for (what, ours, theirs) in [
@@ -387,7 +385,10 @@ impl Provider {
         let offered = metadata.and_then(|metadata| metadata.pushed_authorization_request_endpoint.as_ref());
         let par = endpoints.par.as_ref().or(offered).filter(|_| self.settings.par.unwrap_or(true));
         if holds_reserved(authorization) {
-            tracing::error!(provider = self.settings.id, "its authorization endpoint sets what is ours to set");
+            tracing::error!(
+                provider = self.settings.id,
+                "its authorization endpoint sets what is ours to set"
+            );
             return Err(Failure::Final(Fault::Configuration));
         }
         Ok(Places {

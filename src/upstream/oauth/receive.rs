@@ -50,7 +50,9 @@ impl Provider {
         };
         self.check_issuer(&places, iss.as_deref())?;
         match (error, code) {
-            (Some(error), _) => Err(self.logged("a provider answered with an error", of_authorization(&error))),
+            (Some(error), _) => {
+                Err(self.logged("a provider answered with an error", of_authorization(&error)))
+            }
             (None, Some(code)) => Ok(code),
             (None, None) => Err(Failure::Passing(Fault::Error)),
         }
@@ -72,12 +74,7 @@ impl Provider {
     }
 
     /// The claims of a signed response (JARM §2.4).
-    async fn read_signed(
-        &self,
-        places: &Places,
-        response: &str,
-        ties: &Ties,
-    ) -> Result<Claims, Failure> {
+    async fn read_signed(&self, places: &Places, response: &str, ties: &Ties) -> Result<Claims, Failure> {
         let refused = Failure::Refused(Fault::SignedAnswer);
         let (Some(keys), Some(verifier)) = (self.keys(places), &self.verifier) else { return Err(refused) };
         let claims = verifier.verify(response, keys).await.map_err(|failed| match failed {

@@ -31,7 +31,8 @@ impl Provider {
         }
         let Some(url) = &places.revocation else { return Ok(()) };
         // The refresh token first: most providers end all that came of it.
-        let named = [("refresh_token", tokens.refresh_token.as_ref()), ("access_token", Some(&tokens.access_token))];
+        let named =
+            [("refresh_token", tokens.refresh_token.as_ref()), ("access_token", Some(&tokens.access_token))];
         for (hint, token) in named {
             let Some(token) = token else { continue };
             let mut form = vec![

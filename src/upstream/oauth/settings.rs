@@ -259,7 +259,8 @@ pub enum RevocationAuthentication {
 }
 
 /// Parameters of an authorization request that nothing else may set (R14).
-pub const RESERVED: [&str; 12] = [
+pub const RESERVED: [&str; 13] = [
+    "scope",
     "response_type",
     "response_mode",
     "client_id",

@@ -172,7 +172,9 @@ fn filter(
     subject: Option<SubjectBody>,
     (slot, kind, provider): (Option<String>, Option<Kind>, Option<String>),
 ) -> Result<KeptFilter, Invalid> {
-    let id = id.map(|id| id.parse().map_err(|_| Invalid::new("id", "must be the `id` of a search"))).transpose()?;
+    let id = id
+        .map(|id| id.parse().map_err(|_| Invalid::new("id", "must be the `id` of a search")))
+        .transpose()?;
     let (client, subject) = (client.map(ClientId::new), subject.map(Subject::from));
     Ok(KeptFilter { id, client, subject, slot, kind, provider })
 }

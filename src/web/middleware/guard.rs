@@ -35,9 +35,11 @@ pub async fn guard(
     } else if free {
         None
     } else {
-        let signs_in =
-            path.ends_with("/signin") || path.starts_with("/signin/") || path.starts_with("/handoff/")
-                || path.ends_with("/authorize") || path.starts_with("/oauth/");
+        let signs_in = path.ends_with("/signin")
+            || path.starts_with("/signin/")
+            || path.starts_with("/handoff/")
+            || path.ends_with("/authorize")
+            || path.starts_with("/oauth/");
         request.app_data::<web::Data<Limits>>().and_then(|limits| {
             let checked = limits.check_address(request.request());
             checked

@@ -4,20 +4,20 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
+use super::Pages;
 use super::open::arrive;
 use super::sign_in::{Query, cookie, set};
 use super::submit::Desk;
 use super::text::{Authorize, Notice, Phrase, Text};
 use super::view::{Asked, Frame, why};
-use super::Pages;
 use crate::domain::Elicitation;
 use crate::domain::kept::Again;
 use crate::domain::oauth::OAuthRequest;
+use crate::flow::Gate;
 use crate::flow::authorize::{Authorizing, Came};
 use crate::flow::callback::{Answer, Callback};
 use crate::flow::departure::BROWSER_COOKIE;
 use crate::flow::open::Guest;
-use crate::flow::Gate;
 use crate::upstream::oauth::{Returned, Settings, named_state};
 use crate::web::extract::browser::with_browser;
 use crate::web::extract::form::Form;
@@ -117,9 +117,8 @@ pub async fn callback(gate: web::Data<Gate>, pages: web::Data<Pages>, request: H
         Ok(None) => return stray(),
         Err(error) => return pages.failed(error, ""),
     };
-    let came = with_browser(&request, async |browser| {
-        gate.finish_authorization(provider, answer, browser).await
-    });
+    let came =
+        with_browser(&request, async |browser| gate.finish_authorization(provider, answer, browser).await);
     match came.await {
         Ok(Callback::Stray) => stray(),
         Ok(Callback::TurnedAway(id, arrival)) => match pages.turned_away(id, arrival, None) {

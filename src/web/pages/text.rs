@@ -99,6 +99,7 @@ pub(super) struct Again {
     pub(super) more: Phrase,
     pub(super) more_account: Phrase,
     pub(super) kept: Phrase,
+    pub(super) kept_unknown: Phrase,
 }
 
 #[derive(Debug, Deserialize)]

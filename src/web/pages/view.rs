@@ -85,12 +85,9 @@ impl<'a> Asked<'a> {
         let terms = elicitation.terms();
         let AskedParts { page, client, person, can_switch, proof, can_extend, now, mine } = parts;
         let kept = |keep: &Keep| {
-            text.again
-                .kept
-                .with("client", &client.name)
-                .with("days", keep.days)
-                .with("url", &mine)
-                .to_string()
+            // Whom nobody knows has no page of their own.
+            let words = if person.is_empty() { &text.again.kept_unknown } else { &text.again.kept };
+            words.with("client", &client.name).with("days", keep.days).with("url", &mine).to_string()
         };
         Self {
             words: &text.secret,
@@ -122,9 +119,7 @@ pub(super) fn why(text: &Text, elicitation: &Elicitation, client: &str) -> Optio
         }
         Again::Lapsed => words.lapsed.to_string(),
         Again::More { account: None, .. } => words.more.to_string(),
-        Again::More { account: Some(account), .. } => {
-            words.more_account.with("account", account).to_string()
-        }
+        Again::More { account: Some(account), .. } => words.more_account.with("account", account).to_string(),
     })
 }
 
@@ -273,9 +268,8 @@ impl<'a> DonePage<'a> {
             Request::Secret(request) => request.fields(),
             Request::OAuth(_) => &[],
         };
-        let label = |name: &String| {
-            fields.iter().find(|field| field.name == *name).map(|field| field.label.as_str())
-        };
+        let label =
+            |name: &String| fields.iter().find(|field| field.name == *name).map(|field| field.label.as_str());
         Self {
             words: &frame.text.done,
             client: &client.name,
