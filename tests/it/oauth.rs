@@ -5,6 +5,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::harness::authority::{Authority, SECRET};
+use super::harness::browser::run;
 use super::harness::handler::Issued;
 use super::harness::issuer::Issuer;
 use super::harness::{Backing, Fleet, Page, Server, Setup, Visitor, ask, eventually};
@@ -404,4 +405,122 @@ async fn a_kept_secret_is_used_again_discarded_and_asked_for_with_the_reason() {
         .await;
     assert_eq!(withdrawn.body["revoked"], 1);
     assert_eq!(handler.post("v1/kept/use", &json!({"slot": "weatherco"})).await.problem(), (404, "not_kept"));
+}
+
+#[rstest]
+#[case::query("", true)]
+#[case::query_without_script("", false)]
+#[case::form_post("form_post = true", true)]
+#[tokio::test]
+async fn r15_r27_a_browser_goes_to_the_provider_and_comes_back(#[case] provider: &str, #[case] script: bool) {
+    let gate = Gate::start(Backing::Embedded, provider, &json!({})).await;
+    let issued = gate.issue(&json!({})).await;
+    let mut header = json!({});
+    header[Issuer::HEADER.to_lowercase()] = gate.people.token("ada").into();
+    let input = json!({"link": issued.url, "provider": gate.one.url(), "script": script, "header": header});
+    let seen = run("authorize", &input).await;
+    assert_eq!(text(&seen, "/page/heading"), "Weather tools asks for access to your Provider one account");
+    assert_eq!(text(&seen, "/done/url"), format!("{}/done", issued.url), "no code is left in the address");
+    assert_eq!((text(&seen, "/done/heading"), &seen["complaints"]), ("Done", &json!([])), "{seen:#}");
+    assert_eq!(gate.server().handler().state(&issued.id).await, "completed");
+}
+
+#[tokio::test]
+async fn r27_r30_no_page_of_an_authorization_has_a_fault() {
+    let mut gate = Gate::plain().await;
+    let keep = json!({"slot": "repos", "days": 30});
+    let (open, kept) = (gate.issue(&json!({"keep": keep})).await, gate.issue(&json!({"keep": keep})).await);
+    let ada = gate.person("ada");
+    assert_eq!(gate.authorize(&ada, &kept.url).await.status, 303);
+    let more = gate.issue(&json!({"keep": keep, "scopes": ["read", "write"]})).await;
+    let header = json!({Issuer::HEADER: gate.people.token("ada")});
+    let mut pages = vec![
+        json!({"name": "authorize", "link": open.url, "header": header}),
+        json!({"name": "authorize-more", "link": more.url, "header": header}),
+        json!({"name": "authorize-done", "link": kept.url, "header": header}),
+        json!({"name": "mine", "link": gate.server().url("mine/staff"), "header": header}),
+        json!({"name": "authorize-stray", "link": gate.server().url("oauth/callback/one?state=a&code=b")}),
+    ];
+    for what in ["unavailable", "unauthorized", "not-accepted"] {
+        let link = format!("{}/authorize/{what}", open.url);
+        pages.push(json!({"name": format!("authorize-{what}"), "link": link, "header": header}));
+    }
+    let pictures = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("pictures");
+    let seen = run("survey", &json!({"pages": pages, "pictures": pictures})).await;
+    assert_eq!(seen["findings"], json!([]), "{:#}", seen["findings"]);
+}
+
+/// Revocation against the callback: whichever wins, nothing is released after a revocation, and no token is left alive.
+#[rstest]
+#[tokio::test]
+async fn r21_revocation_wins_against_a_callback(
+    #[values(Backing::Embedded, Backing::Shared)] backing: Backing,
+    #[values(false, true)] keeps: bool,
+) {
+    let mut gate = Gate::start(backing, "", &json!({})).await;
+    let ada = gate.person("ada");
+    let more = if keeps { json!({"keep": {"slot": "repos", "days": 30}}) } else { json!({}) };
+    for number in 0..8 {
+        let issued = gate.issue(&more).await;
+        let to = gate.leave(&ada, &issued.url).await;
+        let person = format!("octocat{number}");
+        let answer = gate.one.approve(to.as_str(), &person).await;
+        let url = text(&answer, "/to").to_owned();
+        let operator = gate.fleet.at(1).operator();
+        let (back, revoked) = tokio::join!(ada.get(&url), async {
+            tokio::time::sleep(std::time::Duration::from_millis(7 * number)).await;
+            operator.revoke(&issued.id).await
+        });
+        assert!(revoked.status.is_success(), "{revoked:?}");
+        assert!([303, 410].contains(&back.status.as_u16()), "{} {}", back.status, back.text());
+        assert_eq!(gate.server().handler().claim(&issued, None).await.problem(), (409, "ended"));
+        let use_it = json!({"subject": issued.ask["subject"], "slot": "repos"});
+        let used = gate.server().handler().post("v1/kept/use", &use_it).await;
+        assert_eq!(used.problem(), (404, "not_kept"), "try {number}");
+    }
+    // What was issued there is revoked there.
+    let issued = gate.one.log("token").await.iter().filter(|entry| entry["ok"] == true).count();
+    let one = &mut gate.one;
+    eventually("all are revoked there", async || {
+        let log = one.log("revocation").await;
+        let told = log.iter().filter(|entry| entry["hint"] == "access_token");
+        let told: std::collections::BTreeSet<_> = told.map(|entry| entry["token"].to_string()).collect();
+        (told.len() == issued).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn r36_nothing_of_an_authorization_is_found_anywhere_else() {
+    let mut gate =
+        Gate::with(Backing::Embedded, "", &json!({}), |setup| setup.with("SIDEGATE_LOG__LEVEL", "trace"))
+            .await;
+    let issued = gate.issue(&json!({"keep": {"slot": "repos", "days": 30}})).await;
+    let ada = gate.person("ada");
+    let to = gate.leave(&ada, &issued.url).await;
+    let answer = gate.one.approve(to.as_str(), "octocat").await;
+    let back = Url::parse(text(&answer, "/to")).unwrap();
+    assert_eq!(ada.get(back.as_str()).await.status, 303);
+    let credential = gate.server().handler().claim(&issued, None).await.ok()["credential"].clone();
+    let mut canaries = vec![SECRET.to_owned(), text(&credential, "/accessToken").to_owned()];
+    canaries.extend(["state", "code_challenge"].map(|name| query(&to, name).unwrap()));
+    canaries.push(query(&back, "code").unwrap());
+    let audit: String = gate.server().audit().await.iter().map(Value::to_string).collect();
+    let found = gate.server().operator().post("v1/admin/kept/search", &json!({})).await;
+    let mut files = Vec::new();
+    for file in std::fs::read_dir(gate.server().data()).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.file_name().unwrap().to_string_lossy().starts_with("sidegate.db") {
+            files.push(std::fs::read(file).unwrap());
+        }
+    }
+    assert!(found.text.contains("repos") && !files.is_empty() && audit.contains("\"kept\""), "{audit}");
+    for canary in &canaries {
+        for (place, text) in
+            [("log", gate.server().log()), ("trail", audit.clone()), ("admin", found.text.clone())]
+        {
+            assert!(!text.contains(canary.as_str()), "{place}: {canary}");
+        }
+        let inside = |bytes: &Vec<u8>| bytes.windows(canary.len()).any(|part| part == canary.as_bytes());
+        assert!(!files.iter().any(inside), "the store: {canary}");
+    }
 }

@@ -27,6 +27,8 @@ pub(super) struct Asked<'a> {
     pub now: Timestamp,
 }
 
+/// Ten years.
+const LONGEST: Duration = Duration::from_hours(10 * 366 * 24);
 const LONGEST_ACCOUNT: Shape = Shape { longest: 200, lines: false };
 
 /// Reads an answer.
@@ -121,7 +123,8 @@ fn lifetime(object: &Map<String, Value>) -> Result<Option<Duration>, Failure> {
     };
     match seconds {
         Some(seconds) if seconds < 0.0 => Err(Failure::Passing(Fault::Answer)),
-        Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).ok()),
+        // Longer than anybody means: as good as not said.
+        Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).ok().filter(|lasts| *lasts <= LONGEST)),
         None => Ok(None),
     }
 }
