@@ -416,12 +416,14 @@ impl Kept {
     pub fn renewed(&mut self, name: &str, lease: &Lease, old: &Tokens, renewed: Tokens) -> Renewed {
         let Some(grant) = self.slots.get_mut(name) else { return Renewed::Gone };
         let id = grant.id;
-        let Some(sets) = grant.held.leased(lease) else { return Renewed::Gone };
+        let under = grant.held.leased(lease).is_some();
+        let Held::Tokens { sets, .. } = &mut grant.held else { return Renewed::Gone };
+        // Who has the lease by now or not: of the old tokens there is no other successor.
         let set = sets.iter_mut().find(|set| set.refresh_token == old.refresh_token);
         let found = set.map(|set| *set = renewed).is_some();
         grant.held.release(lease);
         if !found {
-            return Renewed::Superseded;
+            return if under { Renewed::Superseded } else { Renewed::Gone };
         }
         self.note(What::Refreshed, id, Kind::OAuth, None);
         Renewed::Kept

@@ -162,6 +162,8 @@ impl Gate {
         if let Err(failure @ Failure::Refused(_)) = received {
             return Ok(came(self.did_not_come(&guest, failure).await?));
         }
+        // What cannot be done now must not use the answer up.
+        let room = self.errands.room()?;
         let Some(Departure { errand: Errand::Authorize { ties, .. }, .. }) =
             self.end_departure(&state, &known).await?
         else {
@@ -176,7 +178,7 @@ impl Gate {
         let (reply, told) = oneshot::channel();
         let provider = provider.to_owned();
         let exchange = Exchange { guest, provider, code, ties, reply };
-        self.errands.send(errands::Errand::Exchange(Box::new(exchange)))?;
+        room.send(errands::Errand::Exchange(Box::new(exchange)));
         let gone = || Error::Unavailable("the service is shutting down".to_owned());
         let (came, cookie) = told.await.map_err(|_| gone())??;
         Ok(Callback::Came { id, came, cookie })
@@ -221,7 +223,16 @@ impl Gate {
             finished = self.finish(guest, state, &mut given).await;
         }
         if let Some(Outcome::OAuth(tokens)) = given.outcome.take() {
-            self.revoke_late(guest, &tokens).await?;
+            for pause in [0, 100, 500, 2000, 5000] {
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+                match self.revoke_late(guest, &tokens).await {
+                    Err(Error::Unavailable(_)) => {}
+                    done => {
+                        done?;
+                        break;
+                    }
+                }
+            }
         }
         Ok(match finished? {
             Submitted::Finished { cookie, .. } => (Came::Finished, cookie),
@@ -231,10 +242,16 @@ impl Gate {
         })
     }
 
-    /// Tokens that came when their elicitation had ended.
+    /// Tokens that came when their elicitation had ended, or had been answered by others. A commit of which we have not heard
+    /// may have taken place: then they are the outcome.
     async fn revoke_late(&self, guest: &Guest, tokens: &Tokens) -> Result<(), Error> {
         let late = self
-            .step(guest.id(), guest.actor(), Needs::Record, |found| {
+            .step(guest.id(), guest.actor(), Needs::Outcome, |found| {
+                if let Some(Outcome::OAuth(outcome)) = &found.outcome
+                    && outcome.access_token == tokens.access_token
+                {
+                    return Ok(Decision::Stay(()));
+                }
                 let unneeded = self.unneeded(&found.elicitation, tokens.clone());
                 Ok(Decision::change(Change { unneeded, ..Change::from(found.elicitation) }, ()))
             })

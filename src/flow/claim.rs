@@ -37,18 +37,39 @@ impl Gate {
         };
         let attempt_named = attempt.is_some();
         let attempt = attempt.map_or_else(|| Attempt::fresh(&*self.random), Attempt::named);
-        let claimed = self.step(id, Actor::Client(client.id.clone()), Needs::Outcome, |found| {
+        // What is to be kept is kept before anybody has it without its refresh token.
+        if let Some(claimed) = self.try_claim(client, id, &subject, digest, (attempt, attempt_named)).await? {
+            return Ok(claimed);
+        }
+        self.ensure_kept(id).await?;
+        let claimed = self.try_claim(client, id, &subject, digest, (attempt, attempt_named)).await?;
+        claimed.ok_or_else(|| Error::Unavailable("what is to be kept could not be kept".to_owned()))
+    }
+
+    /// The same; `None` if its outcome is to be kept and is not yet.
+    async fn try_claim(
+        &self,
+        client: &Client,
+        id: ElicitationId,
+        subject: &Subject,
+        digest: Digest,
+        (attempt, attempt_named): (Attempt, bool),
+    ) -> Result<Option<Claimed>, Error> {
+        self.step(id, Actor::Client(client.id.clone()), Needs::Outcome, |found| {
             let elicitation = found.elicitation;
             if elicitation.terms().client != client.id {
                 return Err(Error::NotFound);
             }
             let binding = elicitation.terms().binding();
-            let claim = elicitation.claim(&subject, digest, attempt, found.now, &self.spans)?;
+            let claim = elicitation.claim(subject, digest, attempt, found.now, &self.spans)?;
             let (claimed, replay) = match claim {
                 Claim::First(claimed) => (claimed, false),
                 Claim::Replay(claimed) => (claimed, true),
             };
             let stays = claimed.terms().keep.is_some();
+            if stays && !found.kept {
+                return Ok(Decision::Stay(None));
+            }
             let outcome = found
                 .outcome
                 .ok_or_else(|| Error::Unavailable("a completed elicitation has no outcome".to_owned()))?;
@@ -57,13 +78,9 @@ impl Gate {
                 .filter(|_| !replay);
             let change = Change { attempt: slot, ..Change::from(claimed) };
             let outcome = if stays { without_refresh(outcome) } else { outcome };
-            Ok(Decision::change(change, (Claimed { outcome, replay }, stays)))
-        });
-        let (claimed, kept) = claimed.await?;
-        if kept {
-            self.ensure_kept(id).await?;
-        }
-        Ok(claimed)
+            Ok(Decision::change(change, Some(Claimed { outcome, replay })))
+        })
+        .await
     }
 
     /// The claim that belongs to a round, whose binding has been checked.

@@ -5,6 +5,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use futures_util::future::join;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 
@@ -17,6 +18,8 @@ use super::{Error, Gate};
 const WAIT: usize = 4096;
 /// How many are done at once.
 const AT_ONCE: usize = 256;
+/// The same of revocations, for which nobody waits.
+const UNDOS_AT_ONCE: usize = 16;
 
 /// Something to be done at a provider.
 pub(super) enum Errand {
@@ -24,52 +27,82 @@ pub(super) enum Errand {
     Exchange(Box<Exchange>),
     /// To renew kept tokens.
     Refresh(Box<Refresh>),
-    /// To revoke tokens that nobody needs.
-    Undo(Undoing),
 }
 
-/// The queue.
+/// The queues: one of what somebody waits for, and one of revocations, which never stand in its way.
 pub struct Errands {
-    sender: Mutex<Option<mpsc::Sender<Errand>>>,
-    receiver: Mutex<Option<mpsc::Receiver<Errand>>>,
+    errands: Queue<Errand>,
+    undos: Queue<Undoing>,
+}
+
+struct Queue<T> {
+    sender: Mutex<Option<mpsc::Sender<T>>>,
+    receiver: Mutex<Option<mpsc::Receiver<T>>>,
 }
 
 impl Default for Errands {
     fn default() -> Self {
+        Self { errands: Queue::new(), undos: Queue::new() }
+    }
+}
+
+impl<T> Queue<T> {
+    fn new() -> Self {
         let (sender, receiver) = mpsc::channel(WAIT);
         Self { sender: Mutex::new(Some(sender)), receiver: Mutex::new(Some(receiver)) }
+    }
+
+    fn sender(&self) -> Option<mpsc::Sender<T>> {
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn close(&self) {
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// What there is and comes, until it is closed; nothing if somebody else has it already.
+    fn items(&self) -> impl stream::Stream<Item = T> {
+        let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        stream::unfold(receiver, async |receiver| {
+            let mut receiver = receiver?;
+            let item = receiver.recv().await?;
+            Some((item, Some(receiver)))
+        })
     }
 }
 
 impl Errands {
     /// Takes no more: [`Gate::run_errands`] ends when it has done what there is.
     pub fn close(&self) {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.errands.close();
+        self.undos.close();
     }
 
-    pub(super) fn send(&self, errand: Errand) -> Result<(), Error> {
-        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let sent = sender.is_some_and(|sender| sender.try_send(errand).is_ok());
-        sent.then_some(())
-            .ok_or_else(|| Error::Unavailable("too much waits to be done at providers".to_owned()))
+    /// Room for one errand.
+    pub(super) fn room(&self) -> Result<mpsc::OwnedPermit<Errand>, Error> {
+        let room = self.errands.sender().and_then(|sender| sender.try_reserve_owned().ok());
+        room.ok_or_else(|| Error::Unavailable("too much waits to be done at providers".to_owned()))
+    }
+
+    /// Has tokens revoked; whether there was room for it.
+    pub(super) fn undo(&self, undoing: Undoing) -> bool {
+        self.undos.sender().is_some_and(|sender| sender.try_send(undoing).is_ok())
     }
 }
 
 impl Gate {
-    /// Does what is to be done at providers, until the queue is closed. Does nothing if somebody else does it already.
+    /// Does what is to be done at providers, until the queues are closed.
     pub async fn run_errands(&self) {
-        let receiver = self.errands.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(receiver) = receiver else { return };
-        let errands = stream::unfold(receiver, async |mut receiver| {
-            let errand = receiver.recv().await?;
-            Some((errand, receiver))
-        });
-        errands
-            .for_each_concurrent(AT_ONCE, async |errand| match errand {
+        let errands =
+            self.errands.errands.items().for_each_concurrent(AT_ONCE, async |errand| match errand {
                 Errand::Exchange(exchange) => self.exchange(*exchange).await,
                 Errand::Refresh(refresh) => self.refresh(*refresh).await,
-                Errand::Undo(undoing) => self.undo(undoing).await,
-            })
-            .await;
+            });
+        let undos = self
+            .errands
+            .undos
+            .items()
+            .for_each_concurrent(UNDOS_AT_ONCE, async |undoing| self.undo(undoing).await);
+        join(errands, undos).await;
     }
 }

@@ -32,10 +32,12 @@ impl Gate {
         let count = due.len();
         let mut results =
             stream::iter(due.into_iter().map(|stored| self.tidy(stored))).buffer_unordered(BATCH);
+        // One that fails does not keep the others from their turn.
+        let mut failed = Ok(count);
         while let Some(result) = results.next().await {
-            result?;
+            failed = failed.and_then(|count| result.map(|()| count));
         }
-        Ok(count)
+        failed
     }
 
     /// What is to be done about once a second: the store's own housekeeping, and, if it is for this instance to do, what
@@ -104,13 +106,14 @@ impl Gate {
         }
         let mut elicitation = record.elicitation.clone().settle(now);
         let ended = elicitation.state().name().is_terminal();
+        let unneeded = self.lost_tokens(&record, &elicitation, now).await?;
         // What is still to be revoked elsewhere is not forgotten.
-        let commit = if ended && record.filing.undo.is_empty() && elicitation.due(now, &self.spans) <= now {
+        let forgotten = record.filing.undo.is_empty() && unneeded.is_empty();
+        let commit = if ended && forgotten && elicitation.due(now, &self.spans) <= now {
             // It may have expired long ago, while nobody was there to say so.
             let events = self.seal_events(&mut elicitation, &Actor::Clock, None, now)?;
             erase(&stored, &record, events)
         } else {
-            let unneeded = self.lost_tokens(&record, &elicitation, now).await?;
             let change = Change { unneeded, ..Change::from(elicitation) };
             self.prepare(&stored, record, change, &Actor::Clock, now)?
         };

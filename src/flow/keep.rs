@@ -76,6 +76,8 @@ impl Gate {
             };
             record.undo.add(self.revocable(over.into_iter().chain(unneeded).collect()), now);
             let events = self.seal_kept_events(&mut record.kept, actor, now)?;
+            self.file_under_all_keys(&mut record);
+            let until = record.kept.slots().map(|(_, grant)| grant.until).max();
             let id = stored.as_ref().map_or_else(|| ElicitationId::random(&*self.random), |stored| stored.id);
             if stored.is_none() && record.kept.is_empty() && record.undo.is_empty() {
                 return Ok(answer);
@@ -83,6 +85,10 @@ impl Gate {
             let commit = self.kept_commit(stored.as_ref(), id, &record, events)?;
             if self.store.commit(commit).await? == Committed::Done {
                 self.notify.publish(id);
+                // Whoever shares the store must have the key for as long.
+                if let Some(until) = until {
+                    self.note_key_until(until).await?;
+                }
                 return Ok(answer);
             }
         }
@@ -176,16 +182,11 @@ impl Gate {
             return Ok(());
         };
         let grant = GrantId::random(&*self.random);
-        let put = self.change_kept(&terms.client, &terms.subject, &Actor::Person, |kept, now| {
+        self.change_kept(&terms.client, &terms.subject, &Actor::Person, |kept, now| {
             let unneeded = kept.put(keep, &terms.request, terms.id, &outcome, grant, now);
-            let until = kept.slot(&keep.slot).map(|grant| grant.until);
-            Ok(KeptDecision::Change(until, unneeded))
-        });
-        // Whoever shares the store must have the key for as long.
-        match put.await? {
-            Some(until) => self.note_key_until(until).await,
-            None => Ok(()),
-        }
+            Ok(KeptDecision::Change((), unneeded))
+        })
+        .await
     }
 
     /// Keeps no longer what came of this elicitation.
@@ -203,15 +204,26 @@ impl Gate {
     }
 
     /// What time does to what is kept.
-    pub(super) async fn tidy_kept(&self, stored: &Stored, record: KeptRecord) -> Result<(), Error> {
+    pub(super) async fn tidy_kept(&self, stored: &Stored, mut record: KeptRecord) -> Result<(), Error> {
         if record.undo.due.is_some_and(|due| due <= self.now()) {
             return self.take_undo(stored).await;
         }
-        let (client, subject) = (record.kept.client().clone(), record.kept.subject().clone());
-        self.change_kept(&client, &subject, &Actor::Clock, |_, _| {
-            // What was over is gone already; to commit that is all there is to do.
-            Ok(KeptDecision::Change((), Vec::new()))
-        })
-        .await
+        // By itself and not by its tags: it may have been filed under keys that are gone.
+        let now = self.now();
+        let over = self.revocable(record.kept.settle(now));
+        record.undo.add(over, now);
+        let events = self.seal_kept_events(&mut record.kept, &Actor::Clock, now)?;
+        let commit = self.kept_commit(Some(stored), stored.id, &record, events)?;
+        // On a conflict somebody else changed it: it will be due again when it is.
+        self.store.commit(commit).await?;
+        self.notify.publish(stored.id);
+        Ok(())
+    }
+
+    /// Has the record found under every key of the ring, whichever it was filed under before.
+    fn file_under_all_keys(&self, record: &mut KeptRecord) {
+        let lookup = Lookup::Kept(record.kept.client(), record.kept.subject());
+        let new: Vec<_> = self.ring.tags(lookup).filter(|tag| !record.tags.contains(tag)).collect();
+        record.tags.extend(new);
     }
 }

@@ -18,7 +18,7 @@ use crate::domain::{
 /// How long a call waits for a token that is being renewed.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a renewal may take before another may begin: longer than all requests that it makes.
-const LEASE: Duration = Duration::from_secs(20);
+const LEASE: Duration = Duration::from_secs(45);
 /// How often it is noted that something was used.
 const NOTED_EVERY: Duration = Duration::from_mins(10);
 const REASON: Shape = Shape { longest: 200, lines: false };
@@ -194,6 +194,16 @@ impl Gate {
         let Some(grant) = kept.slot(slot) else { return Ok(Looked::Not(NotKept::Nothing)) };
         let event = used(client, grant.id, grant.held.kind(), now);
         self.store.append(vec![self.seal_event(&event)?]).await?;
+        // Whoever ended it meanwhile has been told that nothing of it is released.
+        let (id, until) = (grant.id, grant.until);
+        let again = self.load_kept(client, subject).await?;
+        let still = again
+            .as_ref()
+            .and_then(|(_, record)| record.kept.slot(slot))
+            .is_some_and(|now| now.id == id && now.until == until && !matches!(now.held, Held::Ended { .. }));
+        if !still {
+            return Ok(Looked::Not(NotKept::Nothing));
+        }
         if grant.used_at.is_none_or(|at| at + NOTED_EVERY <= now) {
             self.note_used(place).await?;
         }
@@ -223,7 +233,7 @@ impl Gate {
             let (client, subject, slot) = (client.clone(), subject.clone(), slot.to_owned());
             let lease = Lease { name, until: lease };
             let refresh = Refresh { client, subject, slot, provider, lease, old: old.clone() };
-            self.errands.send(Errand::Refresh(Box::new(refresh)))?;
+            self.errands.room()?.send(Errand::Refresh(Box::new(refresh)));
         }
         Ok(lease)
     }

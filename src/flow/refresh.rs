@@ -23,9 +23,17 @@ pub(super) struct Refresh {
     pub old: Tokens,
 }
 
+/// What a renewal may take: metadata, and a request that is sent twice.
+const LEAST_LEASE: Duration = Duration::from_secs(25);
+
 impl Gate {
     /// Renews, and puts back what came of it.
     pub(super) async fn refresh(&self, refresh: Refresh) {
+        // With too little of the lease left another may begin before this one is done.
+        if self.now().until(refresh.lease.until) < LEAST_LEASE {
+            tracing::warn!("a renewal waited too long for its turn; the next call tries it again");
+            return;
+        }
         let came = match self.providers.get(&refresh.provider) {
             Some(provider) => provider.refresh(&refresh.old).await,
             None => Err(Failure::Passing(Fault::Configuration)),

@@ -23,6 +23,8 @@ pub(super) struct Found {
     pub elicitation: Elicitation,
     /// Its outcome, if the step asked for it and there is one.
     pub outcome: Option<Outcome>,
+    /// Whether that has been put where it is kept.
+    pub kept: bool,
     pub now: Timestamp,
 }
 
@@ -87,15 +89,16 @@ impl Gate {
                 Needs::Outcome if elicitation.holds_outcome(now) => self.load_outcome(&elicitation).await?,
                 _ => None,
             };
-            let (mut change, answer) = match decide(Found { elicitation, outcome, now }) {
-                Ok(Decision::Stay(answer)) => return Ok(answer),
-                Ok(Decision::Change(change, answer)) => (change, answer),
-                Err(Error::Refused(refusal)) => {
-                    self.note_refusal(&record.elicitation.settle(now), actor, refusal.code()).await?;
-                    return Err(refusal.into());
-                }
-                Err(error) => return Err(error),
-            };
+            let (mut change, answer) =
+                match decide(Found { elicitation, outcome, kept: record.filing.kept, now }) {
+                    Ok(Decision::Stay(answer)) => return Ok(answer),
+                    Ok(Decision::Change(change, answer)) => (change, answer),
+                    Err(Error::Refused(refusal)) => {
+                        self.note_refusal(&record.elicitation.settle(now), actor, refusal.code()).await?;
+                        return Err(refusal.into());
+                    }
+                    Err(error) => return Err(error),
+                };
             change.unneeded.extend(self.lost_tokens(&record, &change.elicitation, now).await?);
             let commit = self.prepare(&stored, record, *change, &actor, now)?;
             if self.store.commit(commit).await? == Committed::Done {

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::errands::Errand;
 use super::keep::KeptRecord;
 use super::record::{Held, Record};
 use super::{Error, Gate};
@@ -145,7 +144,8 @@ impl Gate {
         owner.undo().begun(now);
         // Whoever commits this does it; it is due again if nothing comes of it.
         if self.put_back(stored, owner, Vec::new(), now).await? {
-            self.errands.send(Errand::Undo(Undoing(stored.id)))?;
+            // Without room it is due again in a while.
+            self.errands.undo(Undoing(stored.id));
         }
         Ok(())
     }
@@ -159,15 +159,20 @@ impl Gate {
 
     async fn try_undo(&self, id: ElicitationId) -> Result<(), Error> {
         let Some(stored) = self.store.load(id).await? else { return Ok(()) };
-        let unneeded = self.owner(&stored)?.undo().unneeded.clone();
-        let tried = unneeded.len();
-        let (mut left, mut done) = (Vec::new(), 0);
-        for (provider, tokens) in unneeded {
+        let tried = self.owner(&stored)?.undo().unneeded.clone();
+        let (mut told, mut failed) = (0, 0);
+        let mut done = Vec::new();
+        for (provider, tokens) in &tried {
             // Of one that is no longer configured nobody can be told.
-            let Some(known) = self.providers.get(&provider) else { continue };
-            match known.revoke(&tokens).await {
-                Ok(()) => done += 1,
-                Err(_) => left.push((provider, tokens)),
+            let revoked = match self.providers.get(provider) {
+                Some(known) => known.revoke(tokens).await.is_ok(),
+                None => true,
+            };
+            if revoked {
+                told += usize::from(self.providers.contains_key(provider));
+                done.push(&tokens.access_token);
+            } else {
+                failed += 1;
             }
         }
         for _ in 0..super::step::TRIES {
@@ -175,20 +180,22 @@ impl Gate {
             let mut owner = self.owner(&stored)?;
             let now = self.now();
             let undo = owner.undo();
-            // Others may have come meanwhile.
-            let newer = undo.unneeded.split_off(tried.min(undo.unneeded.len()));
             let mut events = Vec::new();
-            if done > 0 {
+            if told > 0 {
                 events.push(What::RevokedThere);
             }
-            if !left.is_empty() && undo.is_hopeless(now) {
+            // Others may have come meanwhile, or have been done by another.
+            let mut all = std::mem::take(&mut undo.unneeded);
+            all.retain(|(_, tokens)| !done.contains(&&tokens.access_token));
+            if failed > 0 && undo.is_hopeless(now) {
                 tracing::error!(
                     "tokens that nobody needs could not be revoked at their provider within a day"
                 );
                 events.push(What::NotRevokedThere);
-                left.clear();
+                all.retain(|(_, tokens)| {
+                    !tried.iter().any(|(_, old)| old.access_token == tokens.access_token)
+                });
             }
-            let all: Unneeded = left.iter().cloned().chain(newer).collect();
             if all.is_empty() {
                 *undo = Undo::default();
             } else {

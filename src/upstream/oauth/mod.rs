@@ -221,7 +221,14 @@ impl Provider {
         tokens.resource.clone_from(&ties.resource);
         tokens.dpop_key = key.filter(|_| tokens.token_type == "DPoP");
         if let Some(id_token) = id_token {
-            self.read_id_token(&places, &id_token, &ties.nonce, &mut tokens).await?;
+            let read = self.read_id_token(&places, &id_token, &ties.nonce, &mut tokens).await;
+            if let Err(failure) = read {
+                // Nobody will have them.
+                if let Err(error) = self.revoke(&tokens).await {
+                    tracing::warn!(provider = self.settings.id, %error, "unneeded tokens were not revoked");
+                }
+                return Err(failure);
+            }
         }
         Ok(tokens)
     }

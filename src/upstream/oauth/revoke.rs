@@ -39,7 +39,7 @@ impl Provider {
                 ("token".to_owned(), token.clone()),
                 ("token_type_hint".to_owned(), Zeroizing::new(hint.to_owned())),
             ];
-            done(&self.post(&places, url, &mut form, None).await?)?;
+            done(&self.post(&places, url, &mut form, None).await?, false)?;
         }
         Ok(())
     }
@@ -85,16 +85,19 @@ impl Provider {
             tracing::warn!(provider = self.settings.id, %error, "a provider cannot be told to revoke");
             Failure::Passing(Fault::NoAnswer)
         })?;
-        done(&incoming)
+        done(&incoming, recipe.authentication == RevocationAuthentication::Bearer)
     }
 }
 
-/// What an answer means: a token that is not known there does not count any more, which is what was wanted.
-fn done(incoming: &Incoming) -> Result<(), Failure> {
+/// What an answer means: a token that is not known there does not count any more, which is what was wanted. `by_token`: the
+/// token itself was the authorization, so that it is that which is refused.
+fn done(incoming: &Incoming, by_token: bool) -> Result<(), Failure> {
     let error = answer::members(incoming).as_ref().and_then(answer::error_of);
     match (incoming.status, error.as_deref()) {
         (408 | 429 | 500.., _) => Err(Failure::Passing(Fault::Unavailable)),
         (_, Some("invalid_client" | "unauthorized_client")) => Err(Failure::Passing(Fault::Configuration)),
+        (401 | 403, _) if by_token => Ok(()),
+        (300..=399 | 401 | 403, _) => Err(Failure::Passing(Fault::Configuration)),
         _ => Ok(()),
     }
 }
