@@ -1,6 +1,6 @@
 //! What is done at providers in nobody's time: a browser or a handler that goes away meanwhile ends none of it.
 //!
-//! Who wants something done puts an [`Errand`] into the queue. The composition root runs [`Gate::run_errands`], which does many
+//! Who wants something done puts an `Errand` into the queue. The composition root runs [`Gate::run_errands`], which does many
 //! of them at once. What must not be lost is in the store before it is put here, or is worth nothing without an answer.
 
 use std::sync::{Mutex, PoisonError};

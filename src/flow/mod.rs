@@ -1,8 +1,8 @@
 //! The use cases, one file a step, in the order of the story:
 //! [`issue`], [`round`], [`open`] ([`sign_in`], [`handoff`], [`session`]), [`submit_secret`] or [`authorize`] and
 //! [`callback`], [`finish`], [`decline`], [`extend`], [`confirm`], [`poll`], [`claim`], [`cancel`], [`revoke`], [`expire`];
-//! then what is kept: [`keep`], [`kept`], [`refresh`], [`mine`], [`withdraw`]; [`search`] and [`trail`] for operators;
-//! [`errands`] and [`undo`] for what is done at providers; and [`keys`] for instances that share a store.
+//! then what is kept: `keep`, [`kept`], `refresh`, [`mine`], [`withdraw`]; [`search`] and [`trail`] for operators;
+//! [`errands`] and `undo` for what is done at providers; and [`keys`] for instances that share a store.
 //!
 //! All of them are methods of [`Gate`]. Each change of an elicitation goes through `step`: load, transition,
 //! commit if nobody else was faster.

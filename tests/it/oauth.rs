@@ -524,3 +524,74 @@ async fn r36_nothing_of_an_authorization_is_found_anywhere_else() {
         assert!(!files.iter().any(inside), "the store: {canary}");
     }
 }
+
+/// A client that proves itself by a key (RFC 7523).
+#[tokio::test]
+async fn a_client_may_sign_instead_of_sending_a_secret() {
+    use base64::Engine as _;
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let point = pair.public_key_raw();
+    let part = |bytes: &[u8]| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
+    let key = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(key.path(), pair.serialize_pem()).unwrap();
+    let jwk = json!({
+        "kty": "EC", "crv": "P-256", "x": part(&point[1..33]), "y": part(&point[33..]), "kid": "ours", "use": "sig",
+    });
+    let people = Issuer::in_file();
+    let mut one = Authority::start().await;
+    let section = format!(
+        "[upstream]\nallow_addresses = [\"127.0.0.0/8\"]\n[[providers]]\nid = \"one\"\nissuer = \"{}\"\n\
+         client_id = \"sidegate\"\nprivate_key_file = \"{}\"\nprivate_key_id = \"ours\"\nscopes = [\"read\"]\n",
+        one.url(),
+        key.path().display()
+    );
+    let setup = Setup::proxy(&people).replacing("kinds = [\"secret\"]", "kinds = [\"oauth\"]").and(&section);
+    let server = Server::start(setup).await;
+    let client = json!({
+        "client_id": "sidegate", "token_endpoint_auth_method": "private_key_jwt", "jwks": {"keys": [jwk]},
+        "redirect_uris": [server.url("oauth/callback/one")], "response_types": ["code"],
+        "grant_types": ["authorization_code", "refresh_token"],
+    });
+    one.serve(&[], &json!({"clients": [client]})).await;
+    let mut ask = ask();
+    ask["kind"] = "oauth".into();
+    ask.as_object_mut().unwrap().remove("secret");
+    ask["subject"] = json!({"issuer": people.name(), "id": "ada"});
+    ask["oauth"] = json!({"provider": "one"});
+    let issued = server.handler().issue(&ask).await;
+    let ada = server.visitor().signed_in(people.token("ada"));
+    let page = ada.get(&issued.url).await;
+    let to = continue_from(&ada, &issued.url, &page).await;
+    let answer = one.approve(to.as_str(), "octocat").await;
+    assert_eq!(ada.get(text(&answer, "/to")).await.status, 303);
+    assert_eq!(server.handler().state(&issued.id).await, "completed");
+    assert_eq!(one.log("token").await[0]["auth"], "private_key_jwt");
+}
+
+#[rstest]
+#[case::unknown_provider(json!({"provider": "three"}), "oauth.provider")]
+#[case::header_injection(json!({"scopes": ["read\r\nHost: evil"]}), "oauth.scopes[0]")]
+#[case::parameter_in_scope(json!({"scopes": ["a b"]}), "oauth.scopes[0]")]
+#[case::resource(json!({"resource": "/relative"}), "oauth.resource")]
+#[case::slot(json!({"keep": {"slot": "a b", "days": 1}}), "oauth.keep.slot")]
+#[case::days(json!({"keep": {"slot": "a", "days": 366}}), "oauth.keep.days")]
+#[case::unknown(json!({"redirectUri": "https://evil.example"}), "oauth.redirectUri")]
+#[tokio::test]
+async fn r14_r16_what_cannot_be_asked_is_refused_by_its_name(#[case] more: Value, #[case] field: &str) {
+    let gate = Gate::plain().await;
+    let refused = gate.server().handler().post("v1/elicitations", &gate.ask(&more)).await;
+    assert_eq!((refused.problem(), refused.text_at("/field")), ((422, "invalid_request"), field));
+    assert!(!refused.text.contains("evil") || field.ends_with("redirectUri"), "{}", refused.text);
+}
+
+/// Values in a request stay values: none becomes a parameter of its own.
+#[tokio::test]
+async fn r14_a_scope_does_not_override_a_parameter() {
+    let gate = Gate::plain().await;
+    let issued = gate.issue(&json!({"scopes": ["read&state=evil&redirect_uri=https://evil.example"]})).await;
+    let to = gate.leave(&gate.person("ada"), &issued.url).await;
+    for name in ["state", "redirect_uri", "client_id", "code_challenge", "response_type"] {
+        assert_eq!(to.query_pairs().filter(|(key, _)| key == name).count(), 1, "{name} in {to}");
+    }
+    assert_eq!(query(&to, "redirect_uri").unwrap(), gate.server().url("oauth/callback/one"));
+}

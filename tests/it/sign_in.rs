@@ -668,3 +668,41 @@ async fn r09_of_many_returns_at_once_one_signs_in_and_the_others_are_known() {
     assert_eq!(gate.provider.asked(TOKEN).len(), 1);
     assert_eq!(gate.server.refusals().await, ["sign_in_replayed"; 11]);
 }
+
+#[tokio::test]
+async fn a_person_signs_in_to_see_what_is_kept_for_them() {
+    let gate = Gate::start().await;
+    let mut ask = ask();
+    ask["subject"] = json!({"issuer": gate.provider.url(), "id": "ada"});
+    ask["secret"]["keep"] = json!({"slot": "weatherco", "days": 30});
+    let issued = gate.server.handler().issue(&ask).await;
+    let (ada, bob) = (gate.server.visitor(), gate.server.visitor());
+    gate.sign_in(&ada, &issued.url, "ada").await;
+    ada.complete(&issued.url, "wk-1").await;
+    // In another browser, without any link.
+    let (again, door) = (gate.server.visitor(), gate.server.url("mine/staff"));
+    let page = again.get(&gate.server.url("mine")).await;
+    assert_eq!((page.status.as_u16(), page.location()), (303, "/mine/staff"));
+    for (visitor, person, shown) in
+        [(&again, "ada", "WeatherCo API key"), (&bob, "bob", "Nothing is kept for you here")]
+    {
+        let page = visitor.get(&door).await;
+        assert_eq!(
+            (page.status.as_u16(), page.heading().as_str()),
+            (401, "Sign in to see what is kept for you")
+        );
+        assert!(!page.text().contains("Weather"), "{}", page.text());
+        let asked = asked(&visitor.leave(&door, &page).await);
+        gate.provider.give_claims(&gate.provider.claims(person, &asked["nonce"]));
+        let back = visitor.get(&returns(&asked, &[("code", "good")])).await;
+        assert_eq!((back.status.as_u16(), back.location()), (303, "/mine/staff"));
+        let page = visitor.get(&door).await;
+        assert!(page.text().contains(shown) && !page.html.contains("wk-1"), "{}", page.text());
+    }
+    // What is ada's page has no use to bob.
+    let page = again.get(&door).await;
+    let mut form = page.proof();
+    form.push(("grant".to_owned(), page.attributes("input[name=grant]", "value").remove(0)));
+    assert_eq!(bob.post(&format!("{door}/delete"), &form).await.status, 403);
+    assert!(again.get(&door).await.text().contains("WeatherCo API key"));
+}
