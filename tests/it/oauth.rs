@@ -412,8 +412,12 @@ async fn a_kept_secret_is_used_again_discarded_and_asked_for_with_the_reason() {
 #[case::query_without_script("", false)]
 #[case::form_post("form_post = true", true)]
 #[tokio::test]
-async fn r15_r27_a_browser_goes_to_the_provider_and_comes_back(#[case] provider: &str, #[case] script: bool) {
-    let gate = Gate::start(Backing::Embedded, provider, &json!({})).await;
+async fn r15_r27_a_browser_goes_to_the_provider_and_comes_back(
+    #[case] provider: &str,
+    #[case] script: bool,
+    #[values(Backing::Embedded, Backing::Shared)] backing: Backing,
+) {
+    let gate = Gate::start(backing, provider, &json!({})).await;
     let issued = gate.issue(&json!({})).await;
     let mut header = json!({});
     header[Issuer::HEADER.to_lowercase()] = gate.people.token("ada").into();

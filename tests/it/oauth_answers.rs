@@ -579,3 +579,130 @@ async fn r14_settings_cannot_set_what_is_sidegates_to_set(#[case] line: &str, #[
         assert!(error.starts_with("sidegate: ") && error.contains(sentence), "{error}");
     }
 }
+
+const REVOKE: &str = "/revoke";
+
+impl Gate {
+    /// With a way to revoke, and other lines in the place of some of the configuration.
+    async fn revoking(more: impl FnOnce(Setup) -> Setup) -> Self {
+        let (provider, people) = (Provider::start().await, Issuer::in_file());
+        let secret = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(secret.path(), SECRET).unwrap();
+        let url = provider.url().to_owned();
+        let setup = Setup::proxy(&people)
+            .replacing("kinds = [\"secret\"]", "kinds = [\"secret\", \"oauth\"]")
+            .and(&format!("[upstream]\nallow_addresses = [\"{LOOPBACK}\"]\n"))
+            .and(&format!(
+                "[[providers]]\nid = \"fake\"\nclient_id = \"side/gate\"\nclient_secret_file = \"{}\"\n\
+                 authorization_endpoint = \"{url}/authorize\"\ntoken_endpoint = \"{url}{TOKEN}\"\n\
+                 [providers.revocation]\nurl = \"{url}{REVOKE}\"\n",
+                secret.path().display()
+            ));
+        provider.answer(REVOKE, Answer::With(200, String::new()));
+        Self { server: Server::start(more(setup)).await, people, provider, _secret: secret }
+    }
+
+    /// The tokens that the provider was told of, once there is one.
+    async fn revoked(&self) -> Vec<String> {
+        for _ in 0..400 {
+            let sent = self.provider.sent(REVOKE);
+            if !sent.is_empty() {
+                return sent.iter().filter_map(|sent| member(&sent.body, "token")).collect();
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        panic!("nothing was revoked");
+    }
+}
+
+/// Fifty calls at once for a token that is over: one renewal, and all have what it brought.
+#[tokio::test]
+async fn whoever_waits_for_a_renewal_gets_its_token() {
+    let gate = Gate::start("").await;
+    gate.keep().await;
+    sleep(Duration::from_millis(1_200)).await;
+    let renewed = json!({"access_token": "at-2", "refresh_token": "rt-2", "expires_in": 3600}).to_string();
+    gate.provider.answer(TOKEN, Answer::Late(Duration::from_millis(700), 200, renewed));
+    let body = json!({"subject": {"issuer": gate.people.name(), "id": "ada"}, "slot": "repos"});
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let (handler, body) = (gate.server.handler(), body.clone());
+        calls.spawn(async move { handler.post("v1/kept/use", &body).await.ok() });
+    }
+    for used in calls.join_all().await {
+        assert_eq!(used["credential"]["accessToken"], "at-2", "{used}");
+    }
+    assert_eq!(gate.provider.sent(TOKEN).len(), 2, "the exchange, and one renewal");
+}
+
+/// What is deleted while it is renewed stays deleted, and the new token is revoked.
+#[tokio::test]
+async fn a_deletion_during_a_renewal_wins() {
+    let gate = Gate::revoking(|setup| setup).await;
+    gate.keep().await;
+    sleep(Duration::from_millis(1_200)).await;
+    let renewed = json!({"access_token": "at-2", "refresh_token": "rt-2", "expires_in": 3600}).to_string();
+    gate.provider.answer(TOKEN, Answer::Late(Duration::from_millis(1_500), 200, renewed));
+    let body = json!({"subject": {"issuer": gate.people.name(), "id": "ada"}, "slot": "repos"});
+    let handler = gate.server.handler();
+    let (used, discarded) = tokio::join!(handler.post("v1/kept/use", &body), async {
+        sleep(Duration::from_millis(700)).await;
+        handler.post("v1/kept/discard", &body).await
+    });
+    assert_eq!((used.problem(), discarded.status.as_u16()), ((404, "not_kept"), 200));
+    super::harness::eventually("both are revoked", async || {
+        let told = gate.revoked().await;
+        (told.contains(&"at-1".to_owned()) && told.contains(&"at-2".to_owned())).then_some(())
+    })
+    .await;
+    assert_eq!(handler.post("v1/kept/use", &body).await.problem(), (404, "not_kept"));
+}
+
+/// An outcome that nobody claims in time is revoked at its provider, again if that fails at first.
+#[tokio::test]
+async fn unclaimed_tokens_are_revoked_with_retries() {
+    let gate = Gate::revoking(|setup| setup.with("SIDEGATE_LIFETIMES__CLAIM_BY", "1")).await;
+    gate.provider.answer(REVOKE, Answer::With(503, String::new()));
+    gate.gives(&json!({"access_token": "at-1", "refresh_token": "rt-1"}));
+    let went = gate.went().await;
+    assert_eq!(gate.revoked().await, ["at-1"]);
+    gate.provider.answer(REVOKE, Answer::With(200, String::new()));
+    for _ in 0..40 {
+        if gate.provider.sent(REVOKE).len() > 1 {
+            break;
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
+    assert_eq!(gate.provider.sent(REVOKE).len(), 2, "tried again");
+    assert_eq!(gate.server.handler().state(&went.issued.id).await, "expired");
+    let claim = gate.server.handler().claim(&went.issued, None).await;
+    assert_eq!(claim.problem(), (409, "ended"));
+    super::harness::eventually("the trail says so", async || {
+        let said = gate.server.audit().await;
+        said.iter().any(|event| event["what"] == "revoked_there").then_some(())
+    })
+    .await;
+}
+
+/// `check` asks the provider, and prints what to register there.
+#[tokio::test]
+async fn check_prints_the_redirect_uri_and_finds_a_wrong_endpoint() {
+    let provider = Provider::start().await;
+    let url = provider.url().to_owned();
+    let gate = Gate::with(provider, LOOPBACK, &format!("issuer = \"{url}\"")).await;
+    let file = gate.server.data().join("sidegate.toml");
+    let check = async || {
+        let output = sidegate().arg("check").arg("--config").arg(&file).output().await.unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        (output.status.code().unwrap(), said)
+    };
+    let (code, said) = check().await;
+    let redirect = gate.server.url("oauth/callback/fake");
+    assert!(code == 0 && said.contains(&format!("register the redirect URI {redirect}")), "{said}");
+    let wrong =
+        format!("token_endpoint = \"{url}/other\"\nauthorization_endpoint = \"{url}/authorize?fixed=1\"\n");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("id = \"fake\"\n", &format!("id = \"fake\"\n{wrong}"))).unwrap();
+    let (code, said) = check().await;
+    assert!(code == 1 && said.contains("`token_endpoint` is"), "{said}");
+}

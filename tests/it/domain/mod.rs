@@ -1,6 +1,7 @@
 //! The rules, by themselves: no store, no clock, no network.
 
 mod canonical;
+mod kept;
 mod life;
 mod secret;
 mod text;

@@ -1,39 +1,23 @@
 //! A real OAuth authorization server, in a process of its own: `oidc-provider`, with whatever of it a test wants. It also
 //! plays the person at its own pages.
 
-use std::path::Path;
-use std::process::Stdio;
-
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use super::node::Node;
 
 /// The server. Ends when dropped.
-pub(crate) struct Authority {
-    url: String,
-    input: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
-    _process: Child,
-}
+pub(crate) struct Authority(Node);
 
 pub(crate) const SECRET: &str = "a client's secret of the tests alone, long enough";
 
 impl Authority {
     /// Takes a port; serves once it is [set up](Self::serve).
     pub(crate) async fn start() -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/issuer");
-        let mut command = Command::new("node");
-        command.current_dir(folder).arg("authority.mjs").stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.stderr(Stdio::null()).kill_on_drop(true).spawn().expect("node is needed");
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let url = lines.next_line().await.unwrap();
-        let url = url.expect("`oidc-provider` is needed; `tests/run` installs what the tests need");
-        let input = process.stdin.take().unwrap();
-        Self { url, input, lines, _process: process }
+        Self(Node::start("authority.mjs").await)
     }
 
     pub(crate) fn url(&self) -> &str {
-        &self.url
+        self.0.url()
     }
 
     /// Serves the client `sidegate`, which may be returned to here, with these settings more.
@@ -52,9 +36,7 @@ impl Authority {
     }
 
     async fn ask(&mut self, command: &Value) -> Value {
-        self.input.write_all(format!("{command}\n").as_bytes()).await.unwrap();
-        let line = self.lines.next_line().await.unwrap().expect("the server answers");
-        serde_json::from_str(&line).unwrap()
+        serde_json::from_str(&self.0.ask(command).await).unwrap()
     }
 
     /// A person goes there, signs in under this name and allows all: where the browser is sent, or what form it posts.

@@ -7,6 +7,7 @@ pub(crate) mod fleet;
 pub(crate) mod handler;
 pub(crate) mod history;
 pub(crate) mod issuer;
+pub(crate) mod node;
 pub(crate) mod oidc;
 pub(crate) mod person;
 pub(crate) mod provider;

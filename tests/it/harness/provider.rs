@@ -27,6 +27,8 @@ pub(crate) enum Answer {
     With(u16, String),
     /// The same with a content type that is not JSON's.
     Typed(u16, &'static str, String),
+    /// Status and body, after a while.
+    Late(Duration, u16, String),
     /// Nothing, for a long time.
     Nothing,
 }
@@ -152,6 +154,10 @@ async fn serve(
     let (status, media_type, body) = match answer {
         Some(Answer::With(status, body)) => (status, json, body),
         Some(Answer::Typed(status, media_type, body)) => (status, media_type, body),
+        Some(Answer::Late(after, status, body)) => {
+            tokio::time::sleep(after).await;
+            (status, json, body)
+        }
         Some(Answer::Nothing) => {
             tokio::time::sleep(Duration::from_secs(30)).await;
             return;
