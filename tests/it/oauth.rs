@@ -222,6 +222,9 @@ async fn r05_r07_another_persons_callback_reaches_no_token_endpoint() {
         (refused.status.as_u16(), refused.heading().as_str()),
         (403, "This link was made for someone else")
     );
+    // And ada herself, in a browser that did not begin it: somebody may have sent her there.
+    let elsewhere = gate.person("ada").get(&back).await;
+    assert_eq!((elsewhere.status.as_u16(), elsewhere.heading().as_str()), (403, "This did not begin here"));
     assert!(gate.one.log("token").await.is_empty(), "no request to the token endpoint");
     assert_eq!(gate.server().handler().state(&issued.id).await, "in_progress");
     // And nothing is used up.

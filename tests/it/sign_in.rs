@@ -706,3 +706,36 @@ async fn a_person_signs_in_to_see_what_is_kept_for_them() {
     assert_eq!(bob.post(&format!("{door}/delete"), &form).await.status, 403);
     assert!(again.get(&door).await.text().contains("WeatherCo API key"));
 }
+
+/// An answer counts for the session in which it was asked for, and no later one.
+#[tokio::test]
+async fn r11_the_state_of_another_session_is_refused() {
+    let provider = Provider::start().await;
+    let url = provider.url().to_owned();
+    let section = format!(
+        "[[providers]]\nid = \"fake\"\nclient_id = \"c\"\nauthorization_endpoint = \"{url}/there\"\n\
+         token_endpoint = \"{url}/tokens\"\n"
+    );
+    let setup = Setup::oidc(&url, "").replacing("kinds = [\"secret\"]", "kinds = [\"oauth\"]").and(&section);
+    let gate = Gate { server: Server::start(setup).await, provider };
+    let mut ask = ask();
+    ask["kind"] = "oauth".into();
+    ask.as_object_mut().unwrap().remove("secret");
+    ask["subject"] = json!({"issuer": url, "id": "ada"});
+    ask["oauth"] = json!({"provider": "fake"});
+    let issued = gate.server.handler().issue(&ask).await;
+    let ada = gate.server.visitor();
+    let page = gate.sign_in(&ada, &issued.url, "ada").await;
+    let pressed = ada.post(&format!("{}/authorize", issued.url), &page.proof()).await;
+    let leaves = ada.get(gate.server.base().join(pressed.location()).unwrap().as_str()).await;
+    let there = asked(&Url::parse(&leaves.attributes("a.button", "href").remove(0)).unwrap());
+    // She signs in anew, as herself.
+    let again = asked(&ada.leave(&issued.url, &ada.get(&issued.url).await).await);
+    gate.provider.give_claims(&gate.provider.claims("ada", &again["nonce"]));
+    assert_eq!(ada.get(&returns(&again, &[("code", "good")])).await.status, 303);
+    let back = ada.get(&returns(&there, &[("code", "theirs")])).await;
+    assert_eq!(back.location(), format!("/e/{}/authorize/not-accepted", issued.id), "{}", back.text());
+    assert!(gate.provider.asked("/tokens").is_empty());
+    assert_eq!(gate.server.refusals().await, ["authorization_session"]);
+    assert_eq!(gate.server.handler().state(&issued.id).await, "in_progress");
+}
