@@ -36,6 +36,13 @@ pub(super) enum KeptDecision<T> {
     Change(T, Unneeded),
 }
 
+impl KeptDecision<()> {
+    /// What follows from dropping a slot: nothing, if there was nothing in it.
+    pub(super) fn dropped(dropped: Option<Unneeded>) -> Self {
+        dropped.map_or(Self::Stay(()), |unneeded| Self::Change((), unneeded))
+    }
+}
+
 impl Gate {
     /// What is kept of a person for a client, where it lies, and as it stands.
     pub(super) async fn load_kept(
@@ -197,8 +204,7 @@ impl Gate {
             if kept.slot(&keep.slot).is_none_or(|grant| grant.origin != terms.id) {
                 return Ok(KeptDecision::Stay(()));
             }
-            let unneeded = kept.drop_slot(&keep.slot, Dropped::WithElicitation);
-            Ok(unneeded.map_or(KeptDecision::Stay(()), |unneeded| KeptDecision::Change((), unneeded)))
+            Ok(KeptDecision::dropped(kept.drop_slot(&keep.slot, Dropped::WithElicitation)))
         })
         .await
     }

@@ -124,8 +124,7 @@ impl Gate {
         let words = reason.map(|reason| plain("reason", reason, REASON)).transpose()?;
         let actor = Actor::Client(client.id.clone());
         self.change_kept(&client.id, &subject, &actor, |kept, _| {
-            let dropped = kept.drop_slot(slot, Dropped::ByClient(words.clone()));
-            Ok(dropped.map_or(KeptDecision::Stay(()), |unneeded| KeptDecision::Change((), unneeded)))
+            Ok(KeptDecision::dropped(kept.drop_slot(slot, Dropped::ByClient(words.clone()))))
         })
         .await
     }

@@ -55,15 +55,7 @@ impl Gate {
         let spot = self.spot(page.clone()).await?;
         let client = &spot.client;
         let from_here = client.identity.way().signs_in();
-        let identified = match client.identity.way() {
-            Way::EachRequest(source) => source.identify(browser).await,
-            Way::SignIn(_) | Way::Handoff(_) => match self.signed_in(client, browser).await? {
-                Some(person) => Identified::Person(person),
-                None => Identified::Nobody(Nobody::Absent),
-            },
-            Way::Code => return Err(Error::NotFound),
-        };
-        let person = match identified {
+        let person = match self.identify_by_source(client, browser).await?.ok_or(Error::NotFound)? {
             Identified::Person(person) => person,
             Identified::Nobody(nobody) => {
                 if let Nobody::Refused(reason) = nobody {
@@ -110,8 +102,7 @@ impl Gate {
                 if kept.slot(name).is_none_or(|held| held.id != grant) {
                     return Ok(KeptDecision::Stay(()));
                 }
-                let dropped = kept.drop_slot(name, Dropped::ByPerson);
-                Ok(dropped.map_or(KeptDecision::Stay(()), |unneeded| KeptDecision::Change((), unneeded)))
+                Ok(KeptDecision::dropped(kept.drop_slot(name, Dropped::ByPerson)))
             })
             .await?;
         }

@@ -147,13 +147,24 @@ impl Gate {
         elicitation: &Elicitation,
         browser: &Browser<'_>,
     ) -> Result<Identified, Error> {
+        let known = self.identify_by_source(client, browser).await?;
+        let with_link = || Identified::Person(Person::with_the_link(&elicitation.terms().subject));
+        Ok(known.unwrap_or_else(with_link))
+    }
+
+    /// Whom the client's source finds at the browser; `None` where it never finds out.
+    pub(super) async fn identify_by_source(
+        &self,
+        client: &Client,
+        browser: &Browser<'_>,
+    ) -> Result<Option<Identified>, Error> {
         Ok(match client.identity.way() {
-            Way::EachRequest(source) => source.identify(browser).await,
-            Way::SignIn(_) | Way::Handoff(_) => match self.signed_in(client, browser).await? {
+            Way::EachRequest(source) => Some(source.identify(browser).await),
+            Way::SignIn(_) | Way::Handoff(_) => Some(match self.signed_in(client, browser).await? {
                 Some(person) => Identified::Person(person),
                 None => Identified::Nobody(Nobody::Absent),
-            },
-            Way::Code => Identified::Person(Person::with_the_link(&elicitation.terms().subject)),
+            }),
+            Way::Code => None,
         })
     }
 
