@@ -304,7 +304,7 @@ fn round(ask: &Value) -> Value {
 async fn what_is_kept_serves_later_rounds_until_it_ends(
     #[values(Backing::Embedded, Backing::Shared)] backing: Backing,
 ) {
-    let mut gate = Gate::start(backing, "", &json!({"accessTokenTtl": 61})).await;
+    let mut gate = Gate::start(backing, "", &json!({"accessTokenTtl": 75})).await;
     let handler = gate.server().handler();
     let keep = json!({"slot": "repos", "days": 30});
     let ask = gate.ask(&json!({"keep": keep}));
@@ -326,9 +326,9 @@ async fn what_is_kept_serves_later_rounds_until_it_ends(
     let other = gate.fleet.at(1).handler().round(&round(&gate.ask(&json!({"keep": keep})))).await.ok();
     assert_eq!((text(&other, "/outcome"), other.get("id")), ("completed", None));
     assert_eq!(handler.post("v1/kept/use", &use_it).await.status, 200);
-    // Fifty at once, over both instances, of a token that is about to end: one renewal.
+    // Fifty at once, over both instances, of a token that has less than a minute left: one renewal.
+    tokio::time::sleep(std::time::Duration::from_secs(16)).await;
     let before = gate.one.log("token").await.len();
-    tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..50 {
         let (handler, body) = (gate.fleet.at(number).handler(), use_it.clone());

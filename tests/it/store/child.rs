@@ -99,6 +99,9 @@ async fn writes_until_it_is_stopped() {
     let Some(path) = std::env::var_os(STORE) else { return };
     let store = Arc::new(Sqlite::open(Path::new(&path)).unwrap());
     let tally = Arc::new(Tally::default());
+    // One alone, before many share a transaction that may be too large from the start.
+    let id = ElicitationId::random(&SystemRandom);
+    tally.commit(&*store, first(id), id, 1).await;
     let mut writers = JoinSet::new();
     for _ in 0..WRITERS {
         let (store, tally) = (store.clone(), tally.clone());
