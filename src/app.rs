@@ -30,6 +30,7 @@ use crate::store::{self, Store};
 use crate::system::{SystemClock, SystemRandom};
 use crate::upstream::Upstream;
 use crate::upstream::oauth::{Provider, Providers, Settings};
+use crate::upstream::payment::{self, Payment, Payments};
 use crate::vault::{KeyFileError, create_key_file, load_key_file};
 use crate::web::extract::caller::ApiKeys;
 use crate::web::limits::Limits;
@@ -105,6 +106,8 @@ impl Application {
         let listener = TcpListener::bind(listen).map_err(|error| StartError::Listen(listen, error))?;
         let bound = listener.local_addr().map_err(|error| StartError::Listen(listen, error))?;
         let public_url = public_url(config, bound)?;
+        let links = public_url.as_str().trim_end_matches('/').to_owned();
+        let payments = payments(config, &links, &upstream, &clock, &random);
 
         if config.make_key_file && !config.key_file.exists() {
             create_key_file(&config.key_file, &*random, clock.now())?;
@@ -120,8 +123,9 @@ impl Application {
             random,
             clients,
             providers,
+            payments,
             errands: Errands::default(),
-            public_url: public_url.as_str().trim_end_matches('/').to_owned(),
+            public_url: links,
             spans: config.spans,
             quotas: config.quotas,
             last_stray: AtomicI64::new(0),
@@ -370,6 +374,20 @@ fn providers(
         (settings.id.clone(), Arc::new(Provider::new(settings.clone(), upstream, clock, random)))
     };
     config.providers.iter().map(provider).collect()
+}
+
+fn payments(
+    config: &Config,
+    public_url: &str,
+    upstream: &Arc<Upstream>,
+    clock: &Arc<dyn Clock>,
+    random: &Arc<dyn Random>,
+) -> Payments {
+    let payment = |settings: &payment::Settings| {
+        let processor = payment::processor(settings, public_url, upstream, clock, random);
+        (settings.id.clone(), Payment { settings: settings.clone(), processor })
+    };
+    config.payments.iter().map(payment).collect()
 }
 
 fn api_keys(config: &Config, clients: &Clients) -> ApiKeys {

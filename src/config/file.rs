@@ -13,6 +13,7 @@ use ipnet::IpNet;
 use serde::Deserialize;
 use url::Url;
 
+use super::payments::Payment;
 use super::{Config, ConfigError, TlsFiles};
 use crate::api_key::KeyDigest;
 use crate::domain::Kind as Asked;
@@ -36,6 +37,8 @@ pub(super) struct File {
     /// Read one by one, each upon its preset.
     #[serde(default)]
     pub providers: Vec<toml::Table>,
+    #[serde(default)]
+    pub payments: Vec<Payment>,
     #[serde(default)]
     pub upstream: Upstream,
     #[serde(default)]
@@ -108,15 +111,10 @@ pub(super) struct Client {
     pub host: Option<String>,
     pub api_key_digests: Vec<KeyDigest>,
     pub identity: Option<String>,
-    #[serde(default = "every_kind")]
-    pub kinds: Vec<Asked>,
+    pub kinds: Option<Vec<Asked>>,
     pub providers: Option<Vec<String>>,
     #[serde(default = "round_budget")]
     pub round_budget: u8,
-}
-
-fn every_kind() -> Vec<Asked> {
-    Asked::ALL.to_vec()
 }
 
 /// The fewest calls after which a known MCP client, or shim before one, gives up.
@@ -272,10 +270,11 @@ impl File {
             host: None,
             api_key_digests: vec![client],
             identity: Some(identity),
-            kinds: every_kind(),
+            kinds: None,
             providers: None,
             round_budget: round_budget(),
         });
+        self.payments.push(Payment::local());
         self.operators.push(Operator { id: "local".to_owned(), api_key_digests: vec![operator] });
     }
 }

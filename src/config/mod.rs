@@ -5,6 +5,7 @@
 
 mod file;
 mod identity;
+mod payments;
 mod providers;
 mod store;
 mod validate;
@@ -47,6 +48,8 @@ pub struct Config {
     pub identities: BTreeMap<String, IdentitySettings>,
     /// The providers that people can authorise.
     pub providers: Vec<crate::upstream::oauth::Settings>,
+    /// The payment processors.
+    pub payments: Vec<crate::upstream::payment::Settings>,
     /// Private networks that outgoing requests may reach.
     pub allow_addresses: Vec<IpNet>,
     /// How long things last.
@@ -119,7 +122,7 @@ pub struct ClientSettings {
     pub identity: String,
     /// What it may ask for.
     pub kinds: Vec<Kind>,
-    /// Which providers its people may be asked to authorise; all of them if it is not said.
+    /// Which providers its people may be asked to authorise or to pay at; all of them if it is not said.
     pub providers: Option<Vec<String>>,
     /// How many calls of one tool its MCP clients make before they give up.
     pub round_budget: u8,

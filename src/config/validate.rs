@@ -10,12 +10,12 @@ use url::{Host, Url};
 
 use super::file::{Client, File, Lifetimes};
 use super::{ClientSettings, Config, ConfigError, IdentitySettings, OperatorSettings, Rates, Server};
-use super::{identity, providers, store};
+use super::{identity, payments, providers, store};
 use crate::api_key::KeyDigest;
 use crate::domain::text::{Shape, plain};
-use crate::domain::{ClientId, OperatorId, Spans};
+use crate::domain::{ClientId, Kind, OperatorId, Spans};
 use crate::flow::Quotas;
-use crate::upstream::oauth::Settings;
+use crate::upstream::payment::settings::Account;
 
 pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
     let mut identities = BTreeMap::new();
@@ -24,6 +24,12 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
         identities.insert(name, settings);
     }
     let providers = providers::checked(file.providers)?;
+    let payments = payments::checked(file.payments)?;
+    let known: Vec<_> = providers
+        .iter()
+        .map(|provider| provider.id.as_str())
+        .chain(payments.iter().map(|payment| payment.id.as_str()))
+        .collect();
     let config = Config {
         server: Server {
             public_url: file.server.public_url.map(public_url).transpose()?,
@@ -36,7 +42,7 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
         make_key_file: file.keys.file.is_none(),
         lost_keys: file.keys.lost,
         key_file: file.keys.file.unwrap_or_else(|| data.join("keys.toml")),
-        clients: clients(file.clients, &identities, &providers)?,
+        clients: clients(file.clients, &identities, &known)?,
         operators: file
             .operators
             .into_iter()
@@ -47,6 +53,7 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
             .collect::<Result<_, ConfigError>>()?,
         identities,
         providers,
+        payments,
         allow_addresses: file.upstream.allow_addresses,
         spans: spans(&file.lifetimes)?,
         quotas: Quotas {
@@ -119,9 +126,17 @@ pub(super) fn exposure(config: &Config) -> Result<(), ConfigError> {
             "`server.listen` can be reached by others without TLS; set `server.tls`, or name the proxy in `server.trusted_proxies`, or listen on 127.0.0.1",
         );
     }
+    let exposed = !local_listener || !local_host || proxied;
+    if let Some(payment) = config.payments.iter().find(|payment| matches!(payment.account, Account::Manual))
+        && exposed
+    {
+        return Err(ConfigError::new(format!(
+            "payment processor `{}` is `manual`, where nobody pays; it needs a loopback `server.listen` and `server.public_url` and no `server.trusted_proxies`",
+            payment.id
+        )));
+    }
     for (name, identity) in &config.identities {
-        let open = !local_listener || !local_host || proxied;
-        if matches!(identity, IdentitySettings::Loopback) && open {
+        if matches!(identity, IdentitySettings::Loopback) && exposed {
             return Err(ConfigError::new(format!(
                 "identity source `{name}` is `loopback`, which trusts whoever connects from this computer; it needs a loopback `server.listen` and `server.public_url` and no `server.trusted_proxies`"
             )));
@@ -156,7 +171,7 @@ fn public_url(url: Url) -> Result<Url, ConfigError> {
 fn clients(
     clients: Vec<Client>,
     identities: &BTreeMap<String, IdentitySettings>,
-    providers: &[Settings],
+    providers: &[&str],
 ) -> Result<Vec<ClientSettings>, ConfigError> {
     if clients.is_empty() {
         return Err(ConfigError::new(
@@ -182,26 +197,46 @@ fn clients(
         if !(2..=100).contains(&client.round_budget) {
             return Err(ConfigError::new(format!("`round_budget` of client `{id}` must be 2 to 100")));
         }
-        let unknown = |id: &&String| !providers.iter().any(|provider| provider.id == **id);
+        let unknown = |id: &&String| !providers.contains(&id.as_str());
         if let Some(provider) = client.providers.iter().flatten().find(unknown) {
             return Err(ConfigError::new(format!(
-                "client `{id}` names the provider `{provider}`, which does not exist; add a [[providers]] section with that `id`"
+                "client `{id}` names the provider `{provider}`, which does not exist; add a [[providers]] or [[payments]] section with that `id`"
             )));
         }
         let shown = plain("name", &client.name, Shape { longest: 80, lines: false })
             .map_err(|error| ConfigError::new(format!("client `{id}`: {error}")))?;
+        let kinds = kinds(&id, client.kinds, identities.get(&identity))?;
         checked.push(ClientSettings {
+            kinds,
             api_keys: api_keys("client", &id, client.api_key_digests)?,
             id: ClientId::new(name("clients.id", id)?),
             name: shown,
             host: client.host,
             identity,
-            kinds: client.kinds,
             providers: client.providers,
             round_budget: client.round_budget,
         });
     }
     Ok(checked)
+}
+
+/// What a client may ask for: all that its identity source allows, if it is not said. Where nobody finds out who answers,
+/// nobody is asked to pay.
+fn kinds(
+    id: &str,
+    kinds: Option<Vec<Kind>>,
+    identity: Option<&IdentitySettings>,
+) -> Result<Vec<Kind>, ConfigError> {
+    let unknown = matches!(identity, Some(IdentitySettings::Confirm(_)));
+    let Some(kinds) = kinds else {
+        return Ok(Kind::ALL.into_iter().filter(|kind| !unknown || *kind != Kind::Payment).collect());
+    };
+    if unknown && kinds.contains(&Kind::Payment) {
+        return Err(ConfigError::new(format!(
+            "client `{id}` may ask for payments, but its identity source is `confirm`, which finds out nobody; use another source, or take `payment` out of its `kinds`"
+        )));
+    }
+    Ok(kinds)
 }
 
 fn api_keys(whose: &str, id: &str, digests: Vec<KeyDigest>) -> Result<Vec<KeyDigest>, ConfigError> {

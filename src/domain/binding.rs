@@ -15,11 +15,13 @@ pub enum Kind {
     /// The person's authorisation at a third party (OAuth 2).
     #[serde(rename = "oauth")]
     OAuth,
+    /// A payment at a payment processor.
+    Payment,
 }
 
 impl Kind {
     /// Every kind there is.
-    pub const ALL: [Self; 2] = [Self::Secret, Self::OAuth];
+    pub const ALL: [Self; 3] = [Self::Secret, Self::OAuth, Self::Payment];
 
     /// The word for it in the API and in the configuration.
     #[must_use]
@@ -27,6 +29,7 @@ impl Kind {
         match self {
             Self::Secret => "secret",
             Self::OAuth => "oauth",
+            Self::Payment => "payment",
         }
     }
 }

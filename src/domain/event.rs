@@ -25,6 +25,18 @@ pub enum What {
     Finished,
     /// Another code came back.
     WrongCode,
+    /// An order was begun at a payment processor.
+    Ordered,
+    /// The person has paid in a way that takes a while.
+    Processing,
+    /// What was paid is not what was asked for.
+    PaidWrong,
+    /// It was paid when it was too late.
+    PaidLate,
+    /// What was paid has been paid back.
+    Refunded,
+    /// What was paid could not be paid back: an operator must see to it.
+    NotRefunded,
     /// The outcome is there.
     Completed,
     /// The outcome was released to a handler.
@@ -69,6 +81,8 @@ pub enum Actor {
     Visitor,
     /// An operator, by key.
     Operator(OperatorId),
+    /// A payment processor, in answer to a question.
+    Processor,
     /// Sidegate itself: a deadline.
     Clock,
 }

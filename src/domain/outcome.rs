@@ -5,6 +5,7 @@ use zeroize::Zeroizing;
 
 use super::Kind;
 use super::oauth::Tokens;
+use super::payment::Receipt;
 use super::secret::SecretValues;
 
 /// What the person produced. Lives only between a submission and its sealing, and between opening and a claim.
@@ -14,6 +15,8 @@ pub enum Outcome {
     Secret(SecretValues),
     /// What the provider issued.
     OAuth(Box<Tokens>),
+    /// What was paid.
+    Payment(Box<Receipt>),
 }
 
 impl Outcome {
@@ -24,6 +27,7 @@ impl Outcome {
             Self::Secret(values) => values_to_bytes(values),
             // The map has text for keys, so this never fails.
             Self::OAuth(tokens) => Zeroizing::new(serde_json::to_vec(tokens).unwrap_or_default()),
+            Self::Payment(receipt) => Zeroizing::new(serde_json::to_vec(receipt).unwrap_or_default()),
         }
     }
 
@@ -33,6 +37,7 @@ impl Outcome {
         match kind {
             Kind::Secret => values_from_bytes(bytes).map(Self::Secret),
             Kind::OAuth => serde_json::from_slice(bytes).ok().map(Self::OAuth),
+            Kind::Payment => serde_json::from_slice(bytes).ok().map(Self::Payment),
         }
     }
 }
@@ -71,6 +76,7 @@ impl Serialize for Outcome {
         match self {
             Self::Secret(values) => values.credential().serialize(serializer),
             Self::OAuth(tokens) => tokens.credential().serialize(serializer),
+            Self::Payment(receipt) => receipt.credential().serialize(serializer),
         }
     }
 }

@@ -23,6 +23,12 @@ pub enum Refusal {
     /// Another attempt has claimed the outcome, or the same one came after the claim window.
     #[error("the outcome was already claimed")]
     AlreadyClaimed,
+    /// Something was paid that is not what was asked for, and must be looked into first.
+    #[error("what was paid is not what was asked for")]
+    PaymentUnclear,
+    /// It is paid, and revoking it needs a refund.
+    #[error("it is paid, and revoking it needs a refund")]
+    RefundNeeded,
     /// It has as much time as it may ever have.
     #[error("the deadline cannot be moved further")]
     NoMoreTime,
@@ -39,6 +45,8 @@ impl Refusal {
             Self::NotCompleted => "not_completed",
             Self::Finished => "finished",
             Self::AlreadyClaimed => "already_claimed",
+            Self::PaymentUnclear => "payment_unclear",
+            Self::RefundNeeded => "refund_needed",
             Self::NoMoreTime => "no_more_time",
         }
     }

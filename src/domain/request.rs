@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Kind;
 use super::oauth::OAuthRequest;
+use super::payment::PaymentRequest;
 use super::secret::SecretRequest;
 
 /// What is asked of the person.
@@ -14,6 +15,8 @@ pub enum Request {
     Secret(SecretRequest),
     /// An authorisation at a third party.
     OAuth(OAuthRequest),
+    /// A payment.
+    Payment(PaymentRequest),
 }
 
 impl Request {
@@ -23,6 +26,7 @@ impl Request {
         match self {
             Self::Secret(_) => Kind::Secret,
             Self::OAuth(_) => Kind::OAuth,
+            Self::Payment(_) => Kind::Payment,
         }
     }
 }

@@ -18,6 +18,11 @@ pub enum State {
         /// When the person set out.
         started_at: Timestamp,
     },
+    /// The person has paid in a way that takes a while. To the handler it is still in progress, and it does not expire.
+    Processing {
+        /// Since when.
+        since: Timestamp,
+    },
     /// The person is done, but nobody knows who that was: the outcome counts once the code that the page shows has
     /// come back through the MCP client. To the handler it is still in progress.
     Unconfirmed {
@@ -143,12 +148,32 @@ impl fmt::Display for StateName {
 }
 
 impl State {
+    /// Since when it is so; `None` for the first.
+    #[must_use]
+    pub const fn since(&self) -> Option<Timestamp> {
+        match *self {
+            Self::Pending => None,
+            Self::InProgress { started_at: at }
+            | Self::Processing { since: at }
+            | Self::Unconfirmed { at, .. }
+            | Self::Completed { at, .. }
+            | Self::Claimed { at, .. }
+            | Self::Declined { at }
+            | Self::Cancelled { at }
+            | Self::Expired { at }
+            | Self::Failed { at }
+            | Self::Revoked { at, .. } => Some(at),
+        }
+    }
+
     /// The state's name.
     #[must_use]
     pub const fn name(&self) -> StateName {
         match self {
             Self::Pending => StateName::Pending,
-            Self::InProgress { .. } | Self::Unconfirmed { .. } => StateName::InProgress,
+            Self::InProgress { .. } | Self::Processing { .. } | Self::Unconfirmed { .. } => {
+                StateName::InProgress
+            }
             Self::Completed { .. } => StateName::Completed,
             Self::Claimed { .. } => StateName::Claimed,
             Self::Declined { .. } => StateName::Declined,

@@ -124,7 +124,7 @@ impl Gate {
             (Went::Authorize(to), true) if to == provider => None,
             (Went::Authorize(to), _) if to != provider => Some("provider_mismatch"),
             (Went::Authorize(_), _) => Some("authorization_other_browser"),
-            (Went::SignIn(_) | Went::Handoff(_), _) => Some("provider_mismatch"),
+            (Went::SignIn(_) | Went::Handoff(_) | Went::Pay(_), _) => Some("provider_mismatch"),
         };
         if let Some(reason) = ours {
             let (elicitation, _) = match self.linked(id).await {

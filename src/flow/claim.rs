@@ -103,6 +103,6 @@ impl Gate {
 fn without_refresh(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::OAuth(tokens) => Outcome::OAuth(Box::new(Tokens { refresh_token: None, ..*tokens })),
-        other @ Outcome::Secret(_) => other,
+        other @ (Outcome::Secret(_) | Outcome::Payment(_)) => other,
     }
 }

@@ -1,4 +1,4 @@
-//! A browser is sent elsewhere and is to come back, once: to sign in, or to authorise a third party.
+//! A browser is sent elsewhere and is to come back, once: to sign in, to authorise a third party, or to pay.
 //!
 //! A departure begins with a form of our own page and nowhere else. It is tied to the browser by a cookie that is set then;
 //! what else ties the return to it is kept here. Of many returns that come at once one counts, and it stays known for a
@@ -52,6 +52,9 @@ pub(super) enum Errand {
         session: [u8; 32],
         ties: oauth::Ties,
     },
+    Pay {
+        provider: String,
+    },
 }
 
 impl Visit for Departure {
@@ -86,6 +89,7 @@ pub(super) enum Went {
     SignIn(String),
     Handoff(String),
     Authorize(String),
+    Pay(String),
 }
 
 impl Errand {
@@ -94,6 +98,7 @@ impl Errand {
             Self::SignIn { source, .. } => Went::SignIn(source.clone()),
             Self::Handoff { source } => Went::Handoff(source.clone()),
             Self::Authorize { provider, .. } => Went::Authorize(provider.clone()),
+            Self::Pay { provider } => Went::Pay(provider.clone()),
         }
     }
 }
@@ -149,7 +154,11 @@ impl Gate {
         let departure = ours.ok_or(Error::NotFound)?.what.ok();
         Ok(departure.map(|departure| Leaving {
             to: departure.to,
-            authorizes: matches!(departure.errand, Errand::Authorize { .. }),
+            purpose: match departure.errand {
+                Errand::SignIn { .. } | Errand::Handoff { .. } => Purpose::SignIn,
+                Errand::Authorize { .. } => Purpose::Authorize,
+                Errand::Pay { .. } => Purpose::Pay,
+            },
         }))
     }
 
@@ -179,6 +188,17 @@ impl Gate {
 pub struct Leaving {
     /// The URL.
     pub to: String,
-    /// Whether to authorise a third party, and not to sign in.
-    pub authorizes: bool,
+    /// What for.
+    pub purpose: Purpose,
+}
+
+/// What a browser leaves for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To sign in.
+    SignIn,
+    /// To authorise a third party.
+    Authorize,
+    /// To pay.
+    Pay,
 }

@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use futures_util::future::join;
+use futures_util::future::join3;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 
@@ -13,6 +13,7 @@ use super::callback::Exchange;
 use super::refresh::Refresh;
 use super::undo::Undoing;
 use super::{Error, Gate};
+use crate::domain::ElicitationId;
 
 /// How many wait at most.
 const WAIT: usize = 4096;
@@ -20,6 +21,9 @@ const WAIT: usize = 4096;
 const AT_ONCE: usize = 256;
 /// The same of revocations, for which nobody waits.
 const UNDOS_AT_ONCE: usize = 16;
+
+/// How many elicitations have their orders looked at at once.
+const ORDERS_AT_ONCE: usize = 64;
 
 /// Something to be done at a provider.
 pub(super) enum Errand {
@@ -29,10 +33,12 @@ pub(super) enum Errand {
     Refresh(Box<Refresh>),
 }
 
-/// The queues: one of what somebody waits for, and one of revocations, which never stand in its way.
+/// The queues: one of what somebody waits for, and others of what nobody does, which never stand in its way: revocations, and
+/// orders at payment processors.
 pub struct Errands {
-    errands: Queue<Errand>,
+    asked: Queue<Errand>,
     undos: Queue<Undoing>,
+    orders: Queue<(ElicitationId, Vec<String>)>,
 }
 
 struct Queue<T> {
@@ -42,7 +48,7 @@ struct Queue<T> {
 
 impl Default for Errands {
     fn default() -> Self {
-        Self { errands: Queue::new(), undos: Queue::new() }
+        Self { asked: Queue::new(), undos: Queue::new(), orders: Queue::new() }
     }
 }
 
@@ -74,14 +80,24 @@ impl<T> Queue<T> {
 impl Errands {
     /// Takes no more: [`Gate::run_errands`] ends when it has done what there is.
     pub fn close(&self) {
-        self.errands.close();
+        self.asked.close();
         self.undos.close();
+        self.orders.close();
     }
 
     /// Room for one errand.
     pub(super) fn room(&self) -> Result<mpsc::OwnedPermit<Errand>, Error> {
-        let room = self.errands.sender().and_then(|sender| sender.try_reserve_owned().ok());
+        let room = self.asked.sender().and_then(|sender| sender.try_reserve_owned().ok());
         room.ok_or_else(|| Error::Unavailable("too much waits to be done at providers".to_owned()))
+    }
+
+    /// Has orders of an elicitation looked at, by their names.
+    pub(super) fn look_at(&self, id: ElicitationId, orders: Vec<String>) {
+        if !orders.is_empty()
+            && let Some(sender) = self.orders.sender()
+        {
+            let _ = sender.try_send((id, orders));
+        }
     }
 
     /// Has tokens revoked; whether there was room for it.
@@ -93,16 +109,18 @@ impl Errands {
 impl Gate {
     /// Does what is to be done at providers, until the queues are closed.
     pub async fn run_errands(&self) {
-        let errands =
-            self.errands.errands.items().for_each_concurrent(AT_ONCE, async |errand| match errand {
-                Errand::Exchange(exchange) => self.exchange(*exchange).await,
-                Errand::Refresh(refresh) => self.refresh(*refresh).await,
-            });
+        let errands = self.errands.asked.items().for_each_concurrent(AT_ONCE, async |errand| match errand {
+            Errand::Exchange(exchange) => self.exchange(*exchange).await,
+            Errand::Refresh(refresh) => self.refresh(*refresh).await,
+        });
         let undos = self
             .errands
             .undos
             .items()
             .for_each_concurrent(UNDOS_AT_ONCE, async |undoing| self.undo(undoing).await);
-        join(errands, undos).await;
+        let orders = self.errands.orders.items().for_each_concurrent(ORDERS_AT_ONCE, async |(id, names)| {
+            self.look_at_orders(id, &names).await;
+        });
+        join3(errands, undos, orders).await;
     }
 }

@@ -13,7 +13,7 @@ use super::record::{Held, Record};
 use super::step::{Change, Decision, Needs};
 use super::{Error, Gate};
 use crate::domain::{Actor, ElicitationId};
-use crate::store::{Commit, Expect, Stored, Write};
+use crate::store::{Commit, Committed, Expect, Stored, Write};
 
 /// How many due records are taken at once.
 const BATCH: usize = 512;
@@ -104,11 +104,12 @@ impl Gate {
         if record.filing.undo.due.is_some_and(|due| due <= now) {
             return self.take_undo(&stored).await;
         }
-        let mut elicitation = record.elicitation.clone().settle(now);
+        let (mut elicitation, orders) = record.elicitation.clone().settle(now).look_at_orders(now);
         let ended = elicitation.state().name().is_terminal();
         let unneeded = self.lost_tokens(&record, &elicitation, now).await?;
-        // What is still to be revoked elsewhere is not forgotten.
-        let forgotten = record.filing.undo.is_empty() && unneeded.is_empty();
+        // What is still to be revoked elsewhere is not forgotten, and no order that may be paid or must be paid back.
+        let forgotten =
+            record.filing.undo.is_empty() && unneeded.is_empty() && elicitation.orders_due().is_none();
         let commit = if ended && forgotten && elicitation.due(now, &self.spans) <= now {
             // It may have expired long ago, while nobody was there to say so.
             let events = self.seal_events(&mut elicitation, &Actor::Clock, None, now)?;
@@ -118,7 +119,10 @@ impl Gate {
             self.prepare(&stored, record, change, &Actor::Clock, now)?
         };
         // On a conflict somebody else changed it: it will be due again when it is.
-        self.store.commit(commit).await?;
+        if self.store.commit(commit).await? == Committed::Done {
+            // Without room they are due again in a while.
+            self.errands.look_at(stored.id, orders);
+        }
         self.notify.publish(stored.id);
         Ok(())
     }
@@ -127,7 +131,11 @@ impl Gate {
 /// Retention is over: nothing remains.
 fn erase(stored: &Stored, record: &Record, events: Vec<Vec<u8>>) -> Commit {
     let filing = &record.filing;
-    let release = filing.bindings().chain(filing.idempotencies()).chain(filing.attempt);
+    let release = filing
+        .bindings()
+        .chain(filing.idempotencies())
+        .chain(filing.attempt)
+        .chain(filing.orders.iter().copied());
     let was_live = record.elicitation.state().name().is_live();
     Commit {
         id: stored.id,

@@ -34,9 +34,14 @@ impl Gate {
 
     /// A proof for a page, for whoever has this session, or none.
     pub(super) fn proof(&self, page: &Page, session: Option<SessionId>) -> FormProof {
+        self.proof_for(&page.to_bytes(), session)
+    }
+
+    /// The same, for any place.
+    pub(super) fn proof_for(&self, place: &[u8], session: Option<SessionId>) -> FormProof {
         let render = self.ring.fresh_render();
         let session = session.map_or(NOBODY, |session| session.0);
-        let token = self.ring.page_token(&session, &page.to_bytes(), &render);
+        let token = self.ring.page_token(&session, place, &render);
         FormProof { render, token }
     }
 
@@ -50,8 +55,12 @@ impl Gate {
         proof: Option<&FormProof>,
         same_origin: bool,
     ) -> Result<(), Error> {
-        let held =
-            self.proof_holds(&Page::Link(guest.id()), &[Some(guest.person().session)], proof, same_origin);
+        let held = self.proof_holds(
+            &Page::Link(guest.id()).to_bytes(),
+            &[Some(guest.person().session)],
+            proof,
+            same_origin,
+        );
         if !held {
             self.note_refusal(guest.elicitation(), Actor::Visitor, REFUSED).await?;
             return Err(Error::FormRefused);
@@ -67,25 +76,24 @@ impl Gate {
         proof: Option<&FormProof>,
         same_origin: bool,
     ) -> Result<(), Error> {
-        if self.proof_holds(&spot.page, sessions, proof, same_origin) {
+        if self.proof_holds(&spot.page.to_bytes(), sessions, proof, same_origin) {
             return Ok(());
         }
         self.refuse_at(spot, Actor::Visitor, REFUSED).await?;
         Err(Error::FormRefused)
     }
 
-    fn proof_holds(
+    pub(super) fn proof_holds(
         &self,
-        page: &Page,
+        place: &[u8],
         sessions: &[Option<SessionId>],
         proof: Option<&FormProof>,
         same_origin: bool,
     ) -> bool {
-        let page = page.to_bytes();
         let holds = |proof: &FormProof| {
             sessions.iter().any(|session| {
                 let session = session.map_or(NOBODY, |session| session.0);
-                self.ring.page_token_holds(&proof.token, &session, &page, &proof.render)
+                self.ring.page_token_holds(&proof.token, &session, place, &proof.render)
             })
         };
         same_origin && proof.is_some_and(holds)

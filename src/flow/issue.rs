@@ -124,15 +124,26 @@ impl Gate {
         }
     }
 
-    /// The ask with the scopes that it leaves to the provider's configuration, if this client may ask for that provider.
+    /// The ask with what it leaves to the provider's configuration, if this client may ask for that provider and the provider
+    /// can do what is asked.
     pub(super) fn with_provider(&self, client: &Client, mut ask: Ask) -> Result<Ask, Error> {
-        let Request::OAuth(asked) = &mut ask.request else { return Ok(ask) };
-        let listed = client.providers.as_ref().is_none_or(|listed| listed.contains(&asked.provider));
-        let provider = self.providers.get(&asked.provider).filter(|_| listed).ok_or_else(|| {
-            Invalid::new("oauth.provider", "names no provider that this client may ask for")
-        })?;
-        if asked.scopes.is_empty() {
-            asked.scopes.clone_from(&provider.settings().scopes);
+        let listed = |id: &String| client.providers.as_ref().is_none_or(|listed| listed.contains(id));
+        let unknown = |field: &str| Invalid::new(field, "names no provider that this client may ask for");
+        match &mut ask.request {
+            Request::Secret(_) => {}
+            Request::OAuth(asked) => {
+                let provider = self.providers.get(&asked.provider).filter(|_| listed(&asked.provider));
+                let provider = provider.ok_or_else(|| unknown("oauth.provider"))?;
+                if asked.scopes.is_empty() {
+                    asked.scopes.clone_from(&provider.settings().scopes);
+                }
+            }
+            Request::Payment(asked) => {
+                let payment = self.payments.get(&asked.provider).filter(|_| listed(&asked.provider));
+                let payment = payment.ok_or_else(|| unknown("payment.provider"))?;
+                let taken = payment.processor.takes(asked.money);
+                taken.map_err(|problem| Invalid::new("payment.amount", problem))?;
+            }
         }
         Ok(ask)
     }
@@ -214,6 +225,7 @@ impl Gate {
             attempt: None,
             quotas: [client_quota, subject_quota],
             kept: false,
+            orders: Vec::new(),
             undo: Undo::default(),
         };
         let bindings = filing.bindings().map(|tag| Slot { tag, required: sole });

@@ -1,6 +1,7 @@
 //! The use cases, one file a step, in the order of the story:
 //! [`issue`], [`round`], [`open`] ([`sign_in`], [`handoff`], [`session`]), [`submit_secret`] or [`authorize`] and
-//! [`callback`], [`finish`], [`decline`], [`extend`], [`confirm`], [`poll`], [`claim`], [`cancel`], [`revoke`], [`expire`];
+//! [`callback`] or [`pay`] and
+//! [`webhook`], [`finish`], [`decline`], [`extend`], [`confirm`], [`poll`], [`claim`], [`cancel`], [`revoke`], [`expire`];
 //! then what is kept: `keep`, [`kept`], `refresh`, [`mine`], [`withdraw`]; [`search`] and [`trail`] for operators;
 //! [`errands`] and `undo` for what is done at providers; and [`keys`] for instances that share a store.
 //!
@@ -25,9 +26,12 @@ pub mod issue;
 mod keep;
 pub mod kept;
 pub mod keys;
+pub mod manual;
 pub mod mine;
 pub mod open;
+mod orders;
 pub mod page;
+pub mod pay;
 pub mod poll;
 mod record;
 mod refresh;
@@ -41,6 +45,7 @@ pub mod submit_secret;
 pub mod trail;
 mod undo;
 mod visit;
+pub mod webhook;
 pub mod withdraw;
 
 use std::sync::Arc;
@@ -55,6 +60,7 @@ use crate::domain::{Clock, ElicitationId, Invalid, Random, Refusal, Spans, Times
 use crate::notify::Notify;
 use crate::store::{Store, Unavailable};
 use crate::upstream::oauth::Providers;
+use crate::upstream::payment::Payments;
 use crate::vault::{OpenError, Ring};
 
 /// Everything a use case needs; the composition root fills it in.
@@ -75,7 +81,9 @@ pub struct Gate {
     pub clients: Clients,
     /// The providers that people can authorise.
     pub providers: Providers,
-    /// What is to be done at them.
+    /// The payment processors.
+    pub payments: Payments,
+    /// What is to be done at both.
     pub errands: errands::Errands,
     /// What every link begins with: `public_url` without a slash at its end.
     pub public_url: String,

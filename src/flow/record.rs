@@ -40,6 +40,9 @@ pub(super) struct Filing {
     /// Whether its outcome has been put where it is kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
+    /// Lead to it by its orders, as long as it is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub orders: Vec<Tag>,
     /// Tokens that nobody got, and that their provider is to revoke.
     #[serde(default, skip_serializing_if = "Undo::is_empty")]
     pub undo: Undo,

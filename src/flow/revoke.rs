@@ -34,22 +34,23 @@ const AT_ONCE: usize = 64;
 const PAGE: usize = 1000;
 
 impl Gate {
-    /// Revokes one. From the moment that this returns no submission is accepted and no outcome released.
-    /// Revoking what was revoked before is no change.
+    /// Revokes one. From the moment that this returns no submission is accepted and no outcome released. What is paid and not
+    /// claimed is revoked only with `refund`, and then paid back. Revoking what was revoked before is no change.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Refused`] if it has ended otherwise, [`Error::Unavailable`].
+    /// [`Error::NotFound`], [`Error::Refused`] if it has ended otherwise or needs a refund, [`Error::Unavailable`].
     pub async fn revoke(
         &self,
         operator: &OperatorId,
         id: ElicitationId,
         reason: &Reason,
+        refund: bool,
     ) -> Result<Elicitation, Error> {
         let revoked = self.step(id, Actor::Operator(operator.clone()), Needs::Record, |found| {
             if found.elicitation.state().name() == StateName::Revoked {
                 return Ok(Decision::Stay(found.elicitation));
             }
-            let revoked = found.elicitation.revoke(operator.clone(), reason.0.clone(), found.now)?;
+            let revoked = found.elicitation.revoke(operator.clone(), reason.0.clone(), refund, found.now)?;
             let change = Change { reason: Some(reason.0.clone()), ..Change::from(revoked.clone()) };
             Ok(Decision::change(change, revoked))
         });
@@ -58,7 +59,8 @@ impl Gate {
         Ok(revoked)
     }
 
-    /// Revokes all that match and have not ended. Returns how many it revoked.
+    /// Revokes all that match and have not ended; those that are paid and not claimed only with `refund`. Returns how many it
+    /// revoked, and how many it left because they are paid.
     ///
     /// # Errors
     /// [`Error::Unavailable`]; some may have been revoked by then.
@@ -67,25 +69,29 @@ impl Gate {
         operator: &OperatorId,
         filter: &Filter,
         reason: &Reason,
-    ) -> Result<u64, Error> {
-        let (mut after, mut revoked) = (None, 0);
+        refund: bool,
+    ) -> Result<(u64, u64), Error> {
+        let (mut after, mut revoked, mut paid) = (None, 0, 0);
         loop {
             let page = self.search(filter, after, PAGE).await?;
             let mut results = stream::iter(page.found.into_iter().map(|elicitation| async move {
-                match self.revoke(operator, elicitation.id(), reason).await {
-                    Ok(_) => Ok(1),
+                match self.revoke(operator, elicitation.id(), reason, refund).await {
+                    Ok(_) => Ok((1, 0)),
+                    Err(Error::Refused(Refusal::RefundNeeded)) => Ok((0, 1)),
                     // It ended, or was erased, on its own a moment ago.
-                    Err(Error::Refused(Refusal::Ended(_)) | Error::NotFound) => Ok(0),
+                    Err(Error::Refused(Refusal::Ended(_)) | Error::NotFound) => Ok((0, 0)),
                     Err(error) => Err(error),
                 }
             }))
             .buffer_unordered(AT_ONCE);
             while let Some(result) = results.next().await {
-                revoked += result?;
+                let (ended, left) = result?;
+                revoked += ended;
+                paid += left;
             }
             after = page.next;
             if after.is_none() {
-                return Ok(revoked);
+                return Ok((revoked, paid));
             }
         }
     }

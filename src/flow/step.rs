@@ -49,11 +49,21 @@ pub(super) struct Change {
     pub kept: bool,
     /// Tokens that nobody will have.
     pub unneeded: Unneeded,
+    /// Slots by which what a processor says of a new order finds the elicitation.
+    pub orders: Vec<Tag>,
 }
 
 impl From<Elicitation> for Change {
     fn from(elicitation: Elicitation) -> Self {
-        Self { elicitation, outcome: None, attempt: None, reason: None, kept: false, unneeded: Vec::new() }
+        Self {
+            elicitation,
+            outcome: None,
+            attempt: None,
+            reason: None,
+            kept: false,
+            unneeded: Vec::new(),
+            orders: Vec::new(),
+        }
     }
 }
 
@@ -118,7 +128,7 @@ impl Gate {
         actor: &Actor,
         now: Timestamp,
     ) -> Result<Commit, Error> {
-        let Change { elicitation: mut after, outcome, attempt, reason, kept, unneeded } = change;
+        let Change { elicitation: mut after, outcome, attempt, reason, kept, unneeded, orders } = change;
         let was_live = before.elicitation.state().name().is_live();
         let mut filing = before.filing;
         let (kind, state) = (after.terms().kind(), after.state().name());
@@ -140,7 +150,8 @@ impl Gate {
             }
         };
         filing.attempt = filing.attempt.or(attempt);
-        let take = attempt.map(|tag| Slot { tag, required: false }).into_iter().collect();
+        let take = attempt.iter().chain(&orders).map(|tag| Slot { tag: *tag, required: false }).collect();
+        filing.orders.extend(orders);
         let leave = if was_live && !state.is_live() { filing.quotas.to_vec() } else { Vec::new() };
         filing.kept |= kept;
         filing.undo.add(unneeded, now);
@@ -158,9 +169,9 @@ impl Gate {
     pub(super) fn record_due(&self, elicitation: &Elicitation, filing: &Filing, now: Timestamp) -> Timestamp {
         let due = elicitation.due(now, &self.spans);
         // What has ended is not erased before that is done.
-        match filing.undo.due {
-            Some(undo) if due <= now => undo,
-            Some(undo) => undo.min(due),
+        match filing.undo.due.into_iter().chain(elicitation.orders_due()).min() {
+            Some(first) if due <= now => first,
+            Some(first) => first.min(due),
             None => due,
         }
     }

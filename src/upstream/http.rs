@@ -59,8 +59,10 @@ pub struct Outgoing<'a> {
     pub body: Body<'a>,
     /// In whose name.
     pub authorization: Authorization,
-    /// A proof of possession (RFC 9449).
-    pub dpop: Option<String>,
+    /// Headers besides, by name.
+    pub headers: Vec<(&'static str, String)>,
+    /// How long it may take, all in all.
+    pub time: Duration,
 }
 
 /// What a request brings.
@@ -74,6 +76,8 @@ pub enum Body<'a> {
     Form(&'a [(&'a str, &'a str)]),
     /// A JSON document.
     Json(&'a serde_json::Value),
+    /// A JSON document that is written already.
+    JsonText(String),
 }
 
 /// In whose name a request is made.
@@ -99,14 +103,15 @@ impl Authorization {
 impl<'a> Outgoing<'a> {
     /// A GET request.
     #[must_use]
-    pub const fn get(url: &'a Url) -> Self {
+    pub fn get(url: &'a Url) -> Self {
         Self::post(url, Body::Nothing { posts: false })
     }
 
     /// A POST request, in nobody's name.
     #[must_use]
-    pub const fn post(url: &'a Url, body: Body<'a>) -> Self {
-        Self { deletes: false, url, body, authorization: Authorization::None, dpop: None }
+    pub fn post(url: &'a Url, body: Body<'a>) -> Self {
+        let (authorization, headers) = (Authorization::None, Vec::new());
+        Self { deletes: false, url, body, authorization, headers, time: TIME }
     }
 }
 
@@ -192,7 +197,7 @@ impl Upstream {
     /// # Errors
     /// [`UpstreamError`] if nothing comes back, or more than is read.
     pub async fn send(&self, request: Outgoing<'_>) -> Result<Incoming, UpstreamError> {
-        let Outgoing { deletes, url, body, authorization, dpop } = request;
+        let Outgoing { deletes, url, body, authorization, headers, time } = request;
         self.permit(url)?;
         let host = url.host_str().unwrap_or_default().to_owned();
         let method = match (deletes, &body) {
@@ -200,23 +205,22 @@ impl Upstream {
             (false, Body::Nothing { posts: false }) => Method::GET,
             (false, _) => Method::POST,
         };
-        let request = self.client.request(method, url.clone()).header("Accept", "application/json");
+        let request =
+            self.client.request(method, url.clone()).timeout(time).header("Accept", "application/json");
         let request = match body {
             // Some want the length of a body that they do not want.
             Body::Nothing { posts: true } => request.header("Content-Length", "0"),
             Body::Nothing { posts: false } => request,
             Body::Form(form) => request.form(form),
             Body::Json(value) => request.json(value),
+            Body::JsonText(text) => request.header("Content-Type", "application/json").body(text),
         };
         let request = match &authorization {
             Authorization::None => request,
             Authorization::Basic(name, secret) => request.basic_auth(name, Some(secret.as_str())),
             Authorization::Bearer(token) => request.bearer_auth(token.as_str()),
         };
-        let request = match dpop {
-            Some(proof) => request.header("DPoP", proof),
-            None => request,
-        };
+        let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
         let mut answer = request.send().await.map_err(|_| UpstreamError::NoAnswer(host.clone()))?;
         let header = |name: &str| {
             answer.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()

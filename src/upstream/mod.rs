@@ -1,11 +1,13 @@
 //! Requests that the service itself makes to others: [`http`], and upon it what issuers publish ([`metadata`], [`keys`]), what
-//! they sign ([`token`]), and the providers that people authorise ([`oauth`]).
+//! they sign ([`token`]), the providers that people authorise ([`oauth`]), and
+//! the processors that take payments ([`payment`]).
 
 pub mod address;
 pub mod http;
 pub mod keys;
 pub mod metadata;
 pub mod oauth;
+pub mod payment;
 pub mod token;
 
 pub use http::{Upstream, UpstreamError};

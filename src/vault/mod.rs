@@ -94,6 +94,8 @@ pub enum Lookup<'a> {
     Render(ElicitationId, &'a str),
     /// What is kept of a person for a client.
     Kept(&'a ClientId, &'a Subject),
+    /// The elicitation of an order: the processor's id in the configuration, and our name for the order.
+    Order(&'a str, &'a str),
     /// How many are pending for a client.
     ClientQuota(&'a ClientId),
     /// How many are pending for a person at a client.
@@ -110,6 +112,9 @@ impl Lookup<'_> {
             Self::Attempt(binding, attempt) => length_prefixed(&[b"attempt", &binding.to_bytes(), attempt]),
             Self::Visit(kind, name) => length_prefixed(&[b"visit", kind.as_bytes(), name.as_bytes()]),
             Self::Render(id, render) => length_prefixed(&[b"render", id.as_bytes(), render.as_bytes()]),
+            Self::Order(processor, name) => {
+                length_prefixed(&[b"order", processor.as_bytes(), name.as_bytes()])
+            }
             Self::ClientQuota(client) => length_prefixed(&[b"client-quota", client.as_str().as_bytes()]),
             Self::Kept(client, subject) => of_person(b"kept", client, subject),
             Self::SubjectQuota(client, subject) => of_person(b"subject-quota", client, subject),

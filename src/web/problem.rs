@@ -157,6 +157,19 @@ impl Problem {
         Self::new(StatusCode::MISDIRECTED_REQUEST, "misdirected_request", "Misdirected request", detail)
     }
 
+    /// A webhook that is not believed, for the reason of this code.
+    #[must_use]
+    pub fn unverified(code: &'static str) -> Self {
+        let detail = "The signature is missing, too old, or not made with a secret that is configured here.";
+        Self::new(StatusCode::BAD_REQUEST, code, "Not verified", detail)
+    }
+
+    /// A webhook that cannot be dealt with now.
+    #[must_use]
+    pub fn later() -> Self {
+        Self::unavailable()
+    }
+
     fn unavailable() -> Self {
         let detail = "This cannot be done right now. Nothing was released; the same call may be tried again.";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Unavailable", detail)
@@ -206,6 +219,15 @@ impl From<Refusal> for Problem {
                 "Already claimed",
                 "Another attempt has claimed the outcome; issue a new elicitation.",
             ),
+            Refusal::PaymentUnclear => conflict(
+                "Payment unclear",
+                "Something was paid that is not what was asked for; it is looked into first.",
+            ),
+            Refusal::RefundNeeded => conflict(
+                "Refund needed",
+                "It is paid and nobody has claimed it yet. Send `refund: true` to revoke it and pay the money back.",
+            )
+            .at_field("refund"),
             Refusal::NoMoreTime => conflict("No more time", "The deadline cannot be moved further."),
             Refusal::Ended(state) => {
                 conflict("Ended", &format!("The elicitation is {state}; it cannot change any more."))

@@ -64,6 +64,7 @@ impl House {
         };
         let gate = Gate {
             providers: std::collections::HashMap::new(),
+            payments: sidegate::upstream::payment::Payments::default(),
             errands: sidegate::flow::errands::Errands::default(),
             store: Arc::new(Memory::new()),
             notify: Arc::new(Local::new()),

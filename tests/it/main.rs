@@ -32,6 +32,7 @@ mod oauth;
 mod oauth_answers;
 mod openapi;
 mod pages;
+mod payments;
 mod presets;
 mod proxy_identity;
 mod readme;

@@ -301,7 +301,8 @@ impl Provider {
             if let Some(key) = key {
                 let claim =
                     dpop::Claim { url, nonce: &nonce, id: self.name(), now: self.clock.now().seconds() };
-                request.dpop = Some(dpop::proof(key, &claim).ok_or(Failure::Passing(Fault::Configuration))?);
+                let proof = dpop::proof(key, &claim).ok_or(Failure::Passing(Fault::Configuration))?;
+                request.headers.push(("DPoP", proof));
             }
             let incoming = self.upstream.send(request).await.map_err(|error| {
                 tracing::warn!(provider = self.settings.id, %error, "a provider cannot be asked");

@@ -120,6 +120,9 @@ fn filter(
 pub struct RevokeBody {
     /// One line of up to 200 characters, for the audit trail.
     reason: String,
+    /// Whether what was paid, and nobody has claimed, is to be paid back. What is paid is revoked only so.
+    #[serde(default)]
+    refund: bool,
 }
 
 /// Revokes one.
@@ -131,7 +134,7 @@ pub struct RevokeBody {
     responses(
         (status = 200, description = "Revoked, now or before", body = OperatorView),
         (status = 404, description = "`not_found`", body = Problem),
-        (status = 409, description = "`ended`", body = Problem),
+        (status = 409, description = "`ended`, or `refund_needed` if it is paid and `refund` is not set", body = Problem),
     ), security(("operator" = [])))]
 pub async fn revoke(
     gate: web::Data<Gate>,
@@ -139,7 +142,8 @@ pub async fn revoke(
     id: Id,
     body: Json<RevokeBody>,
 ) -> Result<HttpResponse, Problem> {
-    let elicitation = gate.revoke(&operator.0, id.0, &Reason::new(&body.value.reason)?).await?;
+    let RevokeBody { reason, refund } = body.value;
+    let elicitation = gate.revoke(&operator.0, id.0, &Reason::new(&reason)?, refund).await?;
     Ok(HttpResponse::Ok().json(OperatorView::of(&elicitation, &gate)))
 }
 
@@ -158,17 +162,23 @@ pub struct RevokeMatchingBody {
     operation: Option<String>,
     /// One line of up to 200 characters, for the audit trail.
     reason: String,
+    /// Whether what was paid, and nobody has claimed, is to be paid back. What is paid is revoked only so.
+    #[serde(default)]
+    refund: bool,
 }
 
 /// How many were revoked.
 #[derive(Serialize, ToSchema)]
 pub struct RevokedView {
     revoked: u64,
+    /// How many were left because they are paid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paid: Option<u64>,
 }
 
 impl RevokedView {
     pub(super) const fn of(revoked: u64) -> Self {
-        Self { revoked }
+        Self { revoked, paid: None }
     }
 }
 
@@ -191,6 +201,7 @@ pub async fn revoke_matching(
         );
     }
     let filter = filter(body.client, body.subject, body.kind, body.operation, Vec::new());
-    let revoked = gate.revoke_matching(&operator.0, &filter, &Reason::new(&body.reason)?).await?;
-    Ok(HttpResponse::Ok().json(RevokedView { revoked }))
+    let reason = Reason::new(&body.reason)?;
+    let (revoked, paid) = gate.revoke_matching(&operator.0, &filter, &reason, body.refund).await?;
+    Ok(HttpResponse::Ok().json(RevokedView { revoked, paid: (paid > 0).then_some(paid) }))
 }

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use crate::domain::kept::Keep;
 use crate::domain::oauth::OAuthRequest;
 use crate::domain::operation::{Identified, digest_of};
+use crate::domain::payment::PaymentRequest;
 use crate::domain::secret::{FieldSpec, Format, SecretRequest};
 use crate::domain::{Digest, Invalid, Kind, Operation, Request, Subject};
 use crate::flow::issue::Ask;
@@ -101,6 +102,27 @@ pub struct OAuthBody {
     keep: Option<KeepBody>,
 }
 
+/// What is to be paid, for kind `payment`.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PaymentBody {
+    /// A payment processor of the configuration, by its id.
+    #[schema(example = "stripe")]
+    provider: String,
+    /// How much, in the currency's minor unit (ISO 4217): 1999 for 19.99 dollars, 500 for 500 yen.
+    #[schema(minimum = 1, example = 1999)]
+    amount: u64,
+    /// A currency of ISO 4217, in capitals or not.
+    #[schema(example = "usd")]
+    currency: String,
+    /// What for, as the person reads it here and at the processor. Up to 120 characters.
+    #[schema(example = "Market report 2026, as PDF")]
+    description: String,
+    /// The caller's own name for it, by which the payment is found in the processor's books: up to 100 ASCII characters.
+    #[schema(example = "order-42")]
+    reference: String,
+}
+
 /// How an outcome is kept.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -171,6 +193,8 @@ pub struct AskBody {
     pub secret: Option<SecretBody>,
     /// What is asked of a third party, for kind `oauth`.
     pub oauth: Option<OAuthBody>,
+    /// What is to be paid, for kind `payment`.
+    pub payment: Option<PaymentBody>,
 }
 
 impl TryFrom<AskBody> for Ask {
@@ -178,12 +202,13 @@ impl TryFrom<AskBody> for Ask {
 
     fn try_from(body: AskBody) -> Result<Self, Invalid> {
         let kind = body.kind;
-        let stray = match kind {
-            Kind::Secret => body.oauth.is_some().then_some("oauth"),
-            Kind::OAuth => body.secret.is_some().then_some("secret"),
-        };
-        if let Some(field) = stray {
-            return Err(Invalid::new(field, format!("is not for the kind `{kind}`")));
+        let given = [
+            (Kind::Secret, body.secret.is_some()),
+            (Kind::OAuth, body.oauth.is_some()),
+            (Kind::Payment, body.payment.is_some()),
+        ];
+        if let Some((field, _)) = given.into_iter().find(|(of, given)| *given && *of != kind) {
+            return Err(Invalid::new(field.as_str(), format!("is not for the kind `{kind}`")));
         }
         let needed = || Invalid::new(kind.as_str(), format!("is required for the kind `{kind}`"));
         let (request, keep) = match kind {
@@ -195,6 +220,12 @@ impl TryFrom<AskBody> for Ask {
             Kind::OAuth => {
                 let OAuthBody { provider, scopes, resource, keep } = body.oauth.ok_or_else(needed)?;
                 (Request::OAuth(OAuthRequest::new(provider, scopes, resource)?), keep)
+            }
+            Kind::Payment => {
+                let PaymentBody { provider, amount, currency, description, reference } =
+                    body.payment.ok_or_else(needed)?;
+                let asked = PaymentRequest::new(provider, amount, &currency, &description, &reference)?;
+                (Request::Payment(asked), None)
             }
         };
         let keep = keep.map(|keep| keep.into_keep(kind)).transpose()?;

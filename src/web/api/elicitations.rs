@@ -108,7 +108,8 @@ pub struct ClaimBody {
 #[derive(Serialize, ToSchema)]
 pub struct ClaimedView {
     /// For kind `secret`: `{"values": {name: value}}`. For `oauth`: `{"accessToken", "tokenType", "scopes", "expiresAt"?,
-    /// "refreshToken"?, "idTokenClaims"?, "extra"?, "dpopKey"?}`; without `refreshToken` if it is kept.
+    /// "refreshToken"?, "idTokenClaims"?, "extra"?, "dpopKey"?}`; without `refreshToken` if it is kept. For
+    /// `payment`: `{"payment": {"provider", "reference", "id", "amount", "currency", "paidAt", "livemode"}}`.
     #[schema(value_type = Object)]
     credential: Outcome,
 }

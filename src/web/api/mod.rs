@@ -1,4 +1,5 @@
-//! The HTTP API: for tool handlers (`/v1/rounds`, `/v1/elicitations`, `/v1/handoffs`) and for operators (`/v1/admin`).
+//! The HTTP API: for tool handlers (`/v1/rounds`, `/v1/elicitations`, `/v1/handoffs`) and for operators (`/v1/admin`); and
+//! `/webhooks`, where payment processors call.
 //!
 //! A handler takes what it needs from the request, calls one use case, and maps the answer.
 
@@ -12,6 +13,7 @@ pub mod kept;
 pub mod openapi;
 pub mod rounds;
 pub mod view;
+pub mod webhooks;
 
 use actix_web::{HttpResponse, Resource, web};
 
@@ -34,6 +36,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(at("/v1/admin/elicitations/search", "POST").route(web::post().to(admin::search)))
         .service(at("/v1/admin/elicitations/revoke", "POST").route(web::post().to(admin::revoke_matching)))
         .service(at("/v1/admin/elicitations/{id}/revoke", "POST").route(web::post().to(admin::revoke)))
+        .service(at("/webhooks/{payment}", "POST").route(web::post().to(webhooks::hear)))
         .service(at("/openapi.json", "GET").route(web::get().to(openapi::document)))
         .service(web::scope("/v1").default_service(web::to(not_found)));
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::ask::{AskBody, OAuthBody, OperationBody, SecretBody, SubjectBody};
+use super::ask::{AskBody, OAuthBody, OperationBody, PaymentBody, SecretBody, SubjectBody};
 use super::elicitations::checked_attempt;
 use crate::domain::text::{Shape, plain};
 use crate::domain::{Code, ElicitationId, Invalid, Kind, Outcome, StateName};
@@ -32,6 +32,8 @@ pub struct RoundBody {
     expires_in: Option<u64>,
     secret: Option<SecretBody>,
     oauth: Option<OAuthBody>,
+    /// What is to be paid, for kind `payment`.
+    payment: Option<PaymentBody>,
     /// The key in `inputRequests`: `sidegate` if absent.
     input_key: Option<String>,
     /// `2026-07-28` or `2025-11-25`.
@@ -56,7 +58,7 @@ const DEFAULT_KEY: &str = "sidegate";
 
 impl RoundBody {
     fn into_call(self, input_key: &str) -> Result<RoundCall, Invalid> {
-        let Self { kind, subject, operation, message, expires_in, secret, oauth, .. } = self;
+        let Self { kind, subject, operation, message, expires_in, secret, oauth, payment, .. } = self;
         let responses = self.input_responses.as_ref();
         let response = |key: &str| responses.and_then(|all| Some((key.to_owned(), all.get(key)?)));
         let (link, form) = (response(input_key), response(&code_key(input_key)));
@@ -67,7 +69,7 @@ impl RoundBody {
         let code = form
             .and_then(|(_, response)| response.get("content")?.get(mcp::CODE))
             .map(|entered| entered.as_str().and_then(Code::read).map_or(Entered::Unreadable, Entered::Code));
-        let ask = AskBody { kind, subject, operation, message, expires_in, secret, oauth };
+        let ask = AskBody { kind, subject, operation, message, expires_in, secret, oauth, payment };
         Ok(RoundCall {
             ask: Ask::try_from(ask)?,
             form_mode: self.client_capabilities.as_ref().is_none_or(mcp::supports_form_mode),

@@ -29,6 +29,7 @@ pub async fn guard(
     let path = routed.strip_prefix(site.prefix.as_str()).unwrap_or(routed);
     let health = matches!(routed, "/healthz" | "/readyz");
     let api = path.starts_with("/v1") || path == "/openapi.json";
+    let webhook = path.starts_with("/webhooks/");
     let free = api || health || path.starts_with("/static/");
     let problem = if !health && !is_ours(request.request(), &site) {
         Some(Problem::misdirected())
@@ -39,6 +40,7 @@ pub async fn guard(
             || path.starts_with("/signin/")
             || path.starts_with("/handoff/")
             || path.ends_with("/authorize")
+            || path.ends_with("/pay")
             || path.starts_with("/oauth/");
         request.app_data::<web::Data<Limits>>().and_then(|limits| {
             let checked = limits.check_address(request.request());
@@ -52,7 +54,7 @@ pub async fn guard(
         Some(problem) => {
             let pages = request.app_data::<web::Data<Pages>>();
             let response = match pages {
-                Some(pages) if !api && !health => pages.problem(&problem),
+                Some(pages) if !api && !health && !webhook => pages.problem(&problem),
                 _ => problem.error_response(),
             };
             Ok(request.into_response(response))

@@ -4,8 +4,10 @@
 //! takes the page's forms. [`Pages`] renders, and holds the one table from what went wrong to what the person reads.
 
 pub mod authorize;
+pub mod manual;
 pub mod mine;
 pub mod open;
+pub mod pay;
 pub mod sign_in;
 pub mod submit;
 pub mod text;
@@ -20,11 +22,13 @@ use askama::Template;
 
 use self::authorize::AuthorizePage;
 use self::mine::DoorsPage;
+use self::pay::PayPage;
 use self::text::{Notice, Phrase, Text, TextError};
 use self::view::{Asked, AskedParts, CodePage, DonePage, Entered, Frame, NoticePage, SecretPage, SignInForm};
 use super::Site;
 use super::assets::Assets;
 use super::problem::Problem;
+use crate::domain::order::{Order, Stage};
 use crate::domain::secret::FieldError;
 use crate::domain::{Code, ElicitationId, Refusal, Request, StateName};
 use crate::flow::open::{Arrival, Guest};
@@ -51,6 +55,11 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .route("/e/{id}/authorize/{what}", web::get().to(authorize::came_to))
         .route("/oauth/callback/{provider}", web::get().to(authorize::callback))
         .route("/oauth/callback/{provider}", web::post().to(authorize::posted))
+        .route("/e/{id}/pay", web::post().to(pay::begin))
+        .route("/e/{id}/payment/{what}", web::get().to(pay::came_to))
+        .route("/payment/{id}/return", web::get().to(pay::returned))
+        .route("/manual/{processor}/{order}", web::get().to(manual::page))
+        .route("/manual/{processor}/{order}", web::post().to(manual::decide))
         .route("/mine", web::get().to(mine::doors))
         .route("/mine/{door}", web::get().to(mine::mine))
         .route("/mine/{door}/delete", web::post().to(mine::delete))
@@ -188,13 +197,20 @@ impl Pages {
             return self.code(code, gate.now().until(guest.elicitation().expires_at()), client);
         }
         match state {
+            StateName::InProgress if guest.elicitation().is_processing() => {
+                self.notice(StatusCode::OK, Notice::PaymentProcessing, &client.name, "")
+            }
             StateName::Pending | StateName::InProgress => {
                 self.form(gate, guest, StatusCode::OK, &[], &|_| None)
             }
             StateName::Completed | StateName::Claimed => {
                 Self::html(StatusCode::OK, &DonePage::new(self.frame(), guest.elicitation(), client))
             }
-            ended => self.ended(ended, &client.name),
+            // Whoever has paid wants to know about their money first.
+            ended => match paid_back(guest) {
+                Some(notice) => self.notice(StatusCode::GONE, notice, &client.name, ""),
+                None => self.ended(ended, &client.name),
+            },
         }
     }
 
@@ -240,6 +256,7 @@ impl Pages {
                 Self::html(status, &SecretPage::new(self.frame(), elicitation, request, asked, &entered))
             }
             Request::OAuth(_) => self.authorize(gate, guest, status, None),
+            Request::Payment(_) => self.pay(gate, guest, status, None),
         }
     }
 
@@ -258,6 +275,18 @@ impl Pages {
         let provider = gate.providers.get(&request.provider).map(|provider| provider.settings());
         let asked = self.asked(gate, guest);
         let page = AuthorizePage::new(self.frame(), elicitation, (request, provider), asked, error);
+        Self::html(status, &page)
+    }
+
+    /// The page of a payment.
+    fn pay(&self, gate: &Gate, guest: &Guest, status: StatusCode, error: Option<&Phrase>) -> HttpResponse {
+        let Request::Payment(request) = &guest.elicitation().terms().request else {
+            return self.notice(StatusCode::NOT_FOUND, Notice::NotFound, "", "");
+        };
+        let processor = gate.payments.get(&request.provider).map(|payment| &payment.settings);
+        // What is being looked into is not asked for again.
+        let error = error.or_else(|| guest.elicitation().is_unclear().then_some(&self.text.pay.unclear));
+        let page = PayPage::new(self.frame(), (request, processor), self.asked(gate, guest), error);
         Self::html(status, &page)
     }
 
@@ -335,6 +364,16 @@ impl Pages {
         }
         page
     }
+}
+
+/// What becomes of what was paid for an elicitation that has ended, if anything was.
+fn paid_back(guest: &Guest) -> Option<Notice> {
+    let spoiled = |order: &&Order| !matches!(order.stage, Stage::Closed) && !order.is_payable();
+    Some(match guest.elicitation().orders().iter().rfind(spoiled)?.stage {
+        Stage::Refunded(..) => Notice::PaymentRefunded,
+        Stage::Refunding(..) => Notice::PaymentRefunding,
+        _ => Notice::PaymentHeld,
+    })
 }
 
 /// The page that a path below it belongs to.

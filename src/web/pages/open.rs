@@ -31,7 +31,8 @@ pub async fn done(gate: web::Data<Gate>, pages: web::Data<Pages>, request: HttpR
         Err(response) => response,
         Ok(guest)
             if guest.elicitation().state().name().is_live()
-                && guest.elicitation().awaits_code().is_none() =>
+                && guest.elicitation().awaits_code().is_none()
+                && !guest.elicitation().is_processing() =>
         {
             Pages::see_other(pages.path(guest.elicitation().id()))
         }

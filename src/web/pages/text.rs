@@ -13,6 +13,8 @@ pub struct Text {
     pub(super) layout: Layout,
     pub(super) secret: Secret,
     pub(super) authorize: Authorize,
+    pub(super) pay: Pay,
+    pub(super) manual: Manual,
     pub(super) again: Again,
     pub(super) mine: Mine,
     pub(super) errors: Errors,
@@ -89,6 +91,42 @@ pub(super) struct Authorize {
     pub(super) not_accepted: Phrase,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pay {
+    pub(super) title: Phrase,
+    pub(super) heading: Phrase,
+    pub(super) error_title: Phrase,
+    pub(super) amount: Phrase,
+    pub(super) test: Phrase,
+    pub(super) description: Phrase,
+    pub(super) payee: Phrase,
+    pub(super) through: Phrase,
+    pub(super) go: Phrase,
+    pub(super) leaving: Phrase,
+    pub(super) happens_title: Phrase,
+    pub(super) happens_there: Phrase,
+    pub(super) happens_told: Phrase,
+    pub(super) happens_late: Phrase,
+    pub(super) happens_held: Phrase,
+    pub(super) happens_scope: Phrase,
+    pub(super) unavailable: Phrase,
+    pub(super) not_paid: Phrase,
+    pub(super) unclear: Phrase,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manual {
+    pub(super) title: Phrase,
+    pub(super) heading: Phrase,
+    pub(super) body: Phrase,
+    pub(super) amount: Phrase,
+    pub(super) description: Phrase,
+    pub(super) pay: Phrase,
+    pub(super) refuse: Phrase,
+}
+
 /// What is said of something that is kept, or was.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -148,6 +186,9 @@ pub(super) struct Done {
     pub(super) account: Phrase,
     pub(super) authorized_waiting: Phrase,
     pub(super) authorized_collected: Phrase,
+    pub(super) paid: Phrase,
+    pub(super) paid_waiting: Phrase,
+    pub(super) paid_collected: Phrase,
     pub(super) trimmed: Phrase,
     pub(super) back: Phrase,
     pub(super) close: Phrase,
@@ -180,6 +221,7 @@ pub(super) struct Leave {
     pub(super) heading: Phrase,
     pub(super) body: Phrase,
     pub(super) authorizes: Phrase,
+    pub(super) pays: Phrase,
     pub(super) go: Phrase,
     pub(super) back: Phrase,
 }
@@ -199,6 +241,14 @@ pub enum Notice {
     AuthorizeStray,
     /// One came back for what has been answered.
     AuthorizeLate,
+    /// What was paid is on its way.
+    PaymentProcessing,
+    /// What was paid too late is being paid back.
+    PaymentRefunding,
+    /// It has been paid back.
+    PaymentRefunded,
+    /// It waits for somebody to look into it.
+    PaymentHeld,
     /// Somebody wants to see what is kept for them.
     MineSignIn,
     /// Nobody is signed in, at a source of its own kind.
@@ -253,7 +303,11 @@ pub enum Notice {
 
 impl Notice {
     /// Every notice there is.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 31] = [
+        Self::PaymentProcessing,
+        Self::PaymentRefunding,
+        Self::PaymentRefunded,
+        Self::PaymentHeld,
         Self::AuthorizeStray,
         Self::AuthorizeLate,
         Self::MineSignIn,

@@ -11,7 +11,7 @@ use crate::domain::kept::{Again, Keep};
 use crate::domain::secret::{Field, FieldError, Format, Problem, SecretRequest};
 use crate::domain::{Code, Elicitation, Request, State, Timestamp};
 use crate::flow::Client;
-use crate::flow::departure::Leaving;
+use crate::flow::departure::{Leaving, Purpose};
 use crate::flow::form::FormProof;
 
 /// What surrounds every page.
@@ -253,9 +253,10 @@ pub(super) struct DonePage<'a> {
     frame: Frame<'a>,
     words: &'a Done,
     client: &'a str,
-    collected: bool,
-    /// Whether it was an authorization.
-    authorized: bool,
+    /// Where what the person gave is now.
+    said: &'a Phrase,
+    /// What was paid.
+    paid: Option<String>,
     /// What the provider calls the account.
     account: Option<&'a str>,
     /// Labels of the fields from which white space was removed.
@@ -266,16 +267,29 @@ impl<'a> DonePage<'a> {
     pub(super) fn new(frame: Frame<'a>, elicitation: &'a Elicitation, client: &'a Client) -> Self {
         let fields = match &elicitation.terms().request {
             Request::Secret(request) => request.fields(),
-            Request::OAuth(_) => &[],
+            Request::OAuth(_) | Request::Payment(_) => &[],
+        };
+        let words = &frame.text.done;
+        let said = match (&elicitation.terms().request, elicitation.state()) {
+            (Request::Secret(_), State::Claimed { .. }) => &words.collected,
+            (Request::Secret(_), _) => &words.waiting,
+            (Request::OAuth(_), State::Claimed { .. }) => &words.authorized_collected,
+            (Request::OAuth(_), _) => &words.authorized_waiting,
+            (Request::Payment(_), State::Claimed { .. }) => &words.paid_collected,
+            (Request::Payment(_), _) => &words.paid_waiting,
+        };
+        let paid = match &elicitation.terms().request {
+            Request::Payment(request) => Some(words.paid.with("amount", request.money).to_string()),
+            Request::Secret(_) | Request::OAuth(_) => None,
         };
         let label =
             |name: &String| fields.iter().find(|field| field.name == *name).map(|field| field.label.as_str());
         Self {
-            words: &frame.text.done,
+            words,
+            paid,
             client: &client.name,
-            authorized: matches!(elicitation.terms().request, Request::OAuth(_)),
+            said,
             account: elicitation.account(),
-            collected: matches!(elicitation.state(), State::Claimed { .. }),
             trimmed: elicitation.trimmed().iter().filter_map(label).collect(),
             frame,
         }
@@ -348,8 +362,7 @@ pub(super) struct LeavePage<'a> {
     words: &'a Leave,
     to: &'a str,
     host: String,
-    /// Whether to authorise a third party, and not to sign in.
-    authorizes: bool,
+    body: &'a Phrase,
     /// Path of the elicitation's page.
     page: String,
 }
@@ -358,6 +371,12 @@ impl<'a> LeavePage<'a> {
     pub(super) fn new(frame: Frame<'a>, leaving: &'a Leaving, page: String) -> Self {
         let to = leaving.to.as_str();
         let host = Url::parse(to).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default();
-        Self { words: &frame.text.leave, to, host, authorizes: leaving.authorizes, page, frame }
+        let words = &frame.text.leave;
+        let body = match leaving.purpose {
+            Purpose::SignIn => &words.body,
+            Purpose::Authorize => &words.authorizes,
+            Purpose::Pay => &words.pays,
+        };
+        Self { frame, words, to, host, body, page }
     }
 }

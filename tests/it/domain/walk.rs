@@ -174,7 +174,7 @@ fn take(act: &Act, one: Elicitation, now: Timestamp) -> Result<(Granted, Elicita
         Act::DeclineInClient => one.decline(now)?,
         Act::Cancel => one.cancel(now)?,
         Act::Fail => one.fail(now)?,
-        Act::Revoke => one.revoke(OperatorId::new("ops"), "suspicious".to_owned(), now)?,
+        Act::Revoke => one.revoke(OperatorId::new("ops"), "suspicious".to_owned(), false, now)?,
         Act::Claim(who, right, attempt) => return claim(who, right, attempt, one, now),
     };
     Ok((Granted::Step, after))

@@ -13,7 +13,7 @@ pub(crate) const SECRET: &str = "a client's secret of the tests alone, long enou
 impl Authority {
     /// Takes a port; serves once it is [set up](Self::serve).
     pub(crate) async fn start() -> Self {
-        Self(Node::start("authority.mjs").await)
+        Self(Node::start("issuer", "authority.mjs").await)
     }
 
     pub(crate) fn url(&self) -> &str {

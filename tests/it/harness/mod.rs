@@ -14,6 +14,7 @@ pub(crate) mod provider;
 pub(crate) mod proxy;
 pub(crate) mod redis;
 pub(crate) mod server;
+pub(crate) mod till;
 
 pub(crate) use fleet::{Backing, Fleet};
 pub(crate) use handler::{Handler, Reply, ask};

@@ -17,15 +17,15 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts a script of `tests/issuer`.
-    pub(crate) async fn start(script: &str) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/issuer");
+    /// Starts a script in a folder of `tests`.
+    pub(crate) async fn start(folder: &str, script: &str) -> Self {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
         let mut command = Command::new("node");
         command.current_dir(folder).arg(script).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.stderr(Stdio::null()).kill_on_drop(true).spawn().expect("node is needed");
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let url = lines.next_line().await.unwrap();
-        let url = url.expect("`oidc-provider` is needed; `tests/run` installs what the tests need");
+        let url = url.expect("its packages are needed; `tests/run` installs what the tests need");
         let input = process.stdin.take().unwrap();
         Self { url, input, lines, _process: process }
     }

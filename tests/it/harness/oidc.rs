@@ -12,7 +12,7 @@ pub(crate) const SECRET: &str = "a secret of the tests alone, long enough";
 impl OidcProvider {
     /// Takes a port; serves once it [knows](Self::knows) whom.
     pub(crate) async fn start() -> Self {
-        Self(Node::start("issuer.mjs").await)
+        Self(Node::start("issuer", "issuer.mjs").await)
     }
 
     pub(crate) fn url(&self) -> &str {

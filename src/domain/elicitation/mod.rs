@@ -5,11 +5,15 @@
 //! why not; it also notes what happened, so that no state changes unrecorded. What only the person may do is
 //! on [`Theirs`], which exists only after the person has been found to be the subject.
 
+mod paying;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::paying::Heard;
 use super::kept::{Again, Keep};
+use super::order::Order;
 use super::{
     Attempt, Binding, ClientId, Code, Digest, ElicitationId, Happening, Kind, Operation, OperatorId, Refusal,
     Request, State, StateName, Subject, Tag, Timestamp, What,
@@ -75,6 +79,9 @@ pub struct Elicitation {
     /// Digest of what the browser has that answered, where nobody knows who that was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answered_in: Option<Tag>,
+    /// What processors were asked to let the person pay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    orders: Vec<Order>,
     state: State,
     #[serde(skip)]
     happened: Vec<Happening>,
@@ -135,6 +142,7 @@ impl Elicitation {
             trimmed: Vec::new(),
             account: None,
             answered_in: None,
+            orders: Vec::new(),
             state: State::Pending,
             happened: vec![Happening { what: What::Issued, from: None, to: StateName::Pending }],
             terms,
@@ -258,9 +266,10 @@ impl Elicitation {
                     Err(Refusal::AlreadyClaimed)
                 }
             }
-            State::Pending | State::InProgress { .. } | State::Unconfirmed { .. } => {
-                Err(Refusal::NotCompleted)
-            }
+            State::Pending
+            | State::InProgress { .. }
+            | State::Processing { .. }
+            | State::Unconfirmed { .. } => Err(Refusal::NotCompleted),
             other => Err(Refusal::Ended(other.name())),
         }
     }
@@ -276,7 +285,9 @@ impl Elicitation {
                 *wrong += u8::from(!right);
                 right.then_some(()).ok_or(TRIES.saturating_sub(*wrong))
             }
-            State::Pending | State::InProgress { .. } => return Err(Refusal::NotCompleted),
+            State::Pending | State::InProgress { .. } | State::Processing { .. } => {
+                return Err(Refusal::NotCompleted);
+            }
             State::Completed { .. } | State::Claimed { .. } => return Ok(Confirmation::Before),
             other => return Err(Refusal::Ended(other.name())),
         };
@@ -311,13 +322,25 @@ impl Elicitation {
         Ok(self.moved(What::Cancelled, State::Cancelled { at: now }))
     }
 
-    /// An operator ends it. A completed outcome is destroyed.
+    /// An operator ends it. A completed outcome is destroyed; `refund` says that what was paid is to be paid back.
     ///
     /// # Errors
-    /// [`Refusal::Ended`] if it has ended.
-    pub fn revoke(self, by: OperatorId, reason: String, now: Timestamp) -> Result<Self, Refusal> {
+    /// [`Refusal::Ended`] if it has ended, [`Refusal::RefundNeeded`] if it is paid and nothing is to be paid back.
+    pub fn revoke(
+        mut self,
+        by: OperatorId,
+        reason: String,
+        refund: bool,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
         if self.state.name().is_terminal() {
             return Err(Refusal::Ended(self.state.name()));
+        }
+        if self.is_paid() {
+            if !refund {
+                return Err(Refusal::RefundNeeded);
+            }
+            self.refund_if_paid();
         }
         Ok(self.moved(What::Revoked, State::Revoked { at: now, by, reason }))
     }
@@ -347,6 +370,8 @@ impl Elicitation {
     pub fn due(&self, now: Timestamp, spans: &Spans) -> Timestamp {
         match self.state {
             State::Pending | State::InProgress { .. } | State::Unconfirmed { .. } => self.expires_at(),
+            // It does not end by itself while money is on its way.
+            State::Processing { .. } => self.orders_due().unwrap_or(self.expires_at),
             State::Completed { claim_by, .. } => claim_by,
             State::Claimed { replay_until, .. } if now < replay_until => replay_until,
             State::Claimed { at, .. }
@@ -370,9 +395,9 @@ impl Elicitation {
     }
 
     fn moved(mut self, what: What, state: State) -> Self {
-        let from = Some(self.state.name());
-        self.state = state;
-        self.happened.push(Happening { what, from, to: self.state.name() });
+        let before = std::mem::replace(&mut self.state, state);
+        self.happened.push(Happening { what, from: Some(before.name()), to: self.state.name() });
+        self.orders_follow(&before);
         self
     }
 
@@ -413,11 +438,12 @@ impl Theirs {
     /// The person sets out to complete it. Going on after a start is no change.
     ///
     /// # Errors
-    /// [`Refusal::Ended`] unless it is live, [`Refusal::Finished`] if only the code is missing.
+    /// [`Refusal::Ended`] unless it is live, [`Refusal::Finished`] if the person is done and only the code is missing, or the
+    /// money.
     pub fn start(self, now: Timestamp) -> Result<Self, Refusal> {
         self.0.live()?;
         Ok(match self.0.state {
-            State::Unconfirmed { .. } => return Err(Refusal::Finished),
+            State::Unconfirmed { .. } | State::Processing { .. } => return Err(Refusal::Finished),
             State::Pending => Self(self.0.moved(What::Started, State::InProgress { started_at: now })),
             _ => self,
         })
@@ -510,6 +536,7 @@ impl Theirs {
     #[must_use]
     pub fn can_extend(&self, spans: &Spans) -> bool {
         self.0.awaits_code().is_none()
+            && !self.0.is_processing()
             && self.0.state.name().is_live()
             && self.extended(spans) >= self.0.expires_at + Duration::from_secs(1)
     }

@@ -1,0 +1,238 @@
+//! `PayU`, REST API 2.1: an order is opened with a redirect, paid on their page, and told of by signed notifications.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use secrecy::ExposeSecret as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use super::failure::of_status;
+use super::settings::PayU as Account;
+use super::{
+    Closing, Failure, Fault, NewOrder, Notice, Processor, Unverified, Webhook, below, safe, send, word,
+};
+use crate::domain::money::{Currency, Money};
+use crate::domain::order::{Opened, Paid, Statement, Status};
+use crate::domain::{Clock, Timestamp};
+use crate::upstream::Upstream;
+use crate::upstream::http::{Authorization, Body, Incoming, Outgoing};
+
+/// An access token is used until so long before its end.
+const EARLY: Duration = Duration::from_mins(2);
+/// `PayU` wants the person's address; it is not passed on.
+const ADDRESS: &str = "127.0.0.1";
+
+/// The client.
+pub struct PayU {
+    account: Account,
+    upstream: Arc<Upstream>,
+    clock: Arc<dyn Clock>,
+    /// The access token, and until when it is used.
+    token: Mutex<Option<(Zeroizing<String>, Timestamp)>>,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    access_token: Zeroizing<String>,
+    expires_in: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Created {
+    redirect_uri: String,
+    order_id: String,
+}
+
+#[derive(Deserialize)]
+struct Orders {
+    orders: Vec<Order>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Order {
+    order_id: String,
+    ext_order_id: Option<String>,
+    status: String,
+    total_amount: Value,
+    currency_code: String,
+}
+
+#[derive(Deserialize)]
+struct Notification {
+    order: Notified,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Notified {
+    order_id: String,
+}
+
+impl PayU {
+    /// A client in the name of this account.
+    #[must_use]
+    pub const fn new(account: Account, upstream: Arc<Upstream>, clock: Arc<dyn Clock>) -> Self {
+        Self { account, upstream, clock, token: Mutex::new(None) }
+    }
+
+    async fn call(&self, path: &str, body: Option<&Value>, deletes: bool) -> Result<Incoming, Failure> {
+        let url = below(&self.account.api_base, path)?;
+        let mut request = match body {
+            None => Outgoing::get(&url),
+            Some(body) => Outgoing::post(&url, Body::Json(body)),
+        };
+        request.deletes = deletes;
+        request.authorization = Authorization::Bearer(self.token().await?);
+        let answer = send(&self.upstream, request).await?;
+        if answer.status == 401 {
+            self.token.lock().unwrap_or_else(PoisonError::into_inner).take();
+        }
+        Ok(answer)
+    }
+
+    async fn token(&self) -> Result<Zeroizing<String>, Failure> {
+        let now = self.clock.now();
+        let known = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((token, until)) = known
+            && now < until
+        {
+            return Ok(token);
+        }
+        let url = below(&self.account.api_base, "pl/standard/user/oauth/authorize")?;
+        let form = [
+            ("grant_type", "client_credentials"),
+            ("client_id", self.account.client_id.as_str()),
+            ("client_secret", self.account.client_secret.expose_secret()),
+        ];
+        let answer = send(&self.upstream, Outgoing::post(&url, Body::Form(&form))).await?;
+        if !answer.is_success() {
+            return Err(of_status(answer.status));
+        }
+        let token: Token =
+            serde_json::from_slice(&answer.body).map_err(|_| Failure::Passing(Fault::Answer))?;
+        let until = now + Duration::from_secs(token.expires_in).saturating_sub(EARLY);
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((token.access_token.clone(), until));
+        Ok(token.access_token)
+    }
+}
+
+#[async_trait]
+impl Processor for PayU {
+    fn lives(&self) -> (Duration, Duration) {
+        (Duration::from_mins(10), Duration::from_hours(24))
+    }
+
+    fn takes(&self, money: Money) -> Result<(), &'static str> {
+        match money.in_units_of(decimals(money.currency)) {
+            None => Err("is more than PayU takes at once"),
+            Some(_) => Ok(()),
+        }
+    }
+
+    async fn open(&self, order: &NewOrder<'_>) -> Result<Opened, Failure> {
+        let request = order.request;
+        let money = request.money;
+        let amount =
+            money.in_units_of(decimals(money.currency)).ok_or(Failure::Refused(Fault::Order))?.to_string();
+        let lasts = order.closes_at.seconds() - self.clock.now().seconds();
+        let body = json!({
+            "merchantPosId": self.account.pos_id,
+            "customerIp": ADDRESS,
+            "extOrderId": order.name,
+            "description": request.description,
+            "additionalDescription": request.reference,
+            "currencyCode": money.currency.code(),
+            "totalAmount": amount,
+            "validityTime": lasts.max(1).to_string(),
+            "continueUrl": order.return_url,
+            "notifyUrl": order.webhook_url,
+            "products": [{"name": request.description, "unitPrice": amount, "quantity": "1"}],
+        });
+        let answer = self.call("api/v2_1/orders", Some(&body), false).await?;
+        // It redirects, which is not followed: the answer says the same.
+        if !matches!(answer.status, 200..=302) {
+            return Err(match code(&answer).as_deref() {
+                // Opened before under this name, and what was answered then is lost: so nobody was sent there.
+                Some("ORDER_NOT_UNIQUE") => Failure::Refused(Fault::Order),
+                _ => of_status(answer.status),
+            });
+        }
+        let created: Created =
+            serde_json::from_slice(&answer.body).map_err(|_| Failure::Passing(Fault::Answer))?;
+        Ok(Opened { id: created.order_id, url: created.redirect_uri })
+    }
+
+    async fn fetch(&self, id: &str) -> Result<Statement, Failure> {
+        let answer = self.call(&format!("api/v2_1/orders/{}", safe(id)?), None, false).await?;
+        if !answer.is_success() {
+            return Err(of_status(answer.status));
+        }
+        let said: Orders =
+            serde_json::from_slice(&answer.body).map_err(|_| Failure::Passing(Fault::Answer))?;
+        let order = said.orders.into_iter().next().ok_or(Failure::Passing(Fault::Answer))?;
+        let status = match order.status.as_str() {
+            "NEW" | "PENDING" => Status::Open,
+            "WAITING_FOR_CONFIRMATION" => Status::Approved,
+            "COMPLETED" => Status::Paid(order.order_id),
+            "CANCELED" => Status::Closed,
+            _ => return Err(Failure::Passing(Fault::Answer)),
+        };
+        let units = match &order.total_amount {
+            Value::String(text) => text.parse().ok(),
+            Value::Number(number) => number.as_u64(),
+            _ => None,
+        };
+        let currency: Option<Currency> = order.currency_code.parse().ok();
+        let money = currency.zip(units);
+        Ok(Statement {
+            name: order.ext_order_id,
+            status,
+            money: money.and_then(|(currency, units)| Money::from_units(units, decimals(currency), currency)),
+            livemode: None,
+        })
+    }
+
+    async fn close(&self, id: &str) -> Result<Closing, Failure> {
+        let answer = self.call(&format!("api/v2_1/orders/{}", safe(id)?), None, true).await?;
+        match answer.status {
+            200..=299 => Ok(Closing::Closed),
+            400 | 409 | 422 => Ok(Closing::LookAgain),
+            status => Err(of_status(status)),
+        }
+    }
+
+    async fn refund(&self, paid: &Paid, key: &str) -> Result<(), Failure> {
+        let body = json!({"refund": {"description": "Refund", "extRefundId": key}});
+        let path = format!("api/v2_1/orders/{}/refunds", safe(&paid.id)?);
+        let answer = self.call(&path, Some(&body), false).await?;
+        if answer.is_success() {
+            return Ok(());
+        }
+        Err(of_status(answer.status))
+    }
+
+    async fn verify(&self, webhook: &Webhook<'_>, _now: Timestamp) -> Result<Vec<Notice>, Unverified> {
+        let _ = webhook;
+        Err(Unverified::Missing)
+    }
+
+    async fn check(&self) -> Result<(), Failure> {
+        self.token().await.map(drop)
+    }
+}
+
+/// `PayU`'s own word for what was wrong.
+fn code(answer: &Incoming) -> Option<String> {
+    word(answer, "/status/codeLiteral").or_else(|| word(answer, "/status/statusCode"))
+}
+
+/// How many decimals `PayU` counts: always two.
+const fn decimals(_currency: Currency) -> u8 {
+    2
+}
