@@ -5,12 +5,15 @@ use std::sync::Arc;
 use super::{Done, Failure, Place, block_on, say};
 use crate::app::try_store;
 use crate::config::{IdentitySettings, StoreSettings};
+use crate::domain::{Clock, Random};
 use crate::flow::authorize::redirect_uri;
+use crate::flow::webhook::webhook_url;
 use crate::identity::oidc::Oidc;
 use crate::identity::proxy::Proxy;
 use crate::system::{SystemClock, SystemRandom};
 use crate::upstream::Upstream;
 use crate::upstream::oauth::Provider;
+use crate::upstream::payment;
 use crate::vault::load_key_file;
 use crate::web::tls;
 
@@ -69,6 +72,18 @@ pub(super) fn run(place: &Place) -> Done {
         block_on(provider.check())
             .map_err(|wrong| Failure::new(format!("provider `{id}` cannot be used: {wrong}")))?;
         say(format!("ok  provider {id}: register the redirect URI {}", redirect_uri(public_url, id)))?;
+    }
+    let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+    for settings in &config.payments {
+        let (id, mode) = (&settings.id, if settings.livemode { "live" } else { "test" });
+        let processor = payment::processor(settings, public_url, &upstream, &clock, &random);
+        block_on(processor.check())
+            .map_err(|wrong| Failure::new(format!("payment processor `{id}` cannot be used: {wrong}")))?;
+        let url = webhook_url(public_url, id);
+        say(match processor.manual() {
+            Some(_) => format!("ok  payment processor {id}: a page of its own, where nobody pays"),
+            None => format!("ok  payment processor {id}, {mode} mode: register the webhook URL {url}"),
+        })?;
     }
     if let Some(url) = &config.server.public_url {
         say(format!("ok  links begin with {}/e/", url.as_str().trim_end_matches('/')))?;

@@ -138,6 +138,23 @@ const SOON: Duration = Duration::from_secs(10);
 /// For how long money is tried to be paid back, and something is waited for that is in flight.
 const LONGEST: Duration = Duration::from_hours(30 * 24);
 
+impl Stage {
+    /// The word for it in the API.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Opening => "opening",
+            Self::Open { .. } => "open",
+            Self::Processing { .. } => "processing",
+            Self::Closed => "closed",
+            Self::Paid(_) => "paid",
+            Self::Refunding(..) => "refunding",
+            Self::Refunded(..) => "refunded",
+            Self::Held(..) => "held",
+        }
+    }
+}
+
 impl Order {
     /// An order that is about to be opened.
     #[must_use]
@@ -155,6 +172,18 @@ impl Order {
             | Stage::Refunded(paid, _)
             | Stage::Held(paid, _) => Some(&paid.id),
             Stage::Opening | Stage::Closed => None,
+        }
+    }
+
+    /// The processor's name for the payment, and why it is no outcome, if it is none.
+    #[must_use]
+    pub const fn payment(&self) -> Option<(&str, Option<Why>)> {
+        match &self.stage {
+            Stage::Paid(paid) => Some((paid.payment.as_str(), None)),
+            Stage::Refunding(paid, why) | Stage::Refunded(paid, why) | Stage::Held(paid, why) => {
+                Some((paid.payment.as_str(), Some(*why)))
+            }
+            Stage::Opening | Stage::Open { .. } | Stage::Processing { .. } | Stage::Closed => None,
         }
     }
 

@@ -26,6 +26,9 @@ pub enum Refusal {
     /// Something was paid that is not what was asked for, and must be looked into first.
     #[error("what was paid is not what was asked for")]
     PaymentUnclear,
+    /// It was tried to be paid more often than can go well.
+    #[error("too many orders were begun for it")]
+    TooManyOrders,
     /// It is paid, and revoking it needs a refund.
     #[error("it is paid, and revoking it needs a refund")]
     RefundNeeded,
@@ -46,6 +49,7 @@ impl Refusal {
             Self::Finished => "finished",
             Self::AlreadyClaimed => "already_claimed",
             Self::PaymentUnclear => "payment_unclear",
+            Self::TooManyOrders => "too_many_orders",
             Self::RefundNeeded => "refund_needed",
             Self::NoMoreTime => "no_more_time",
         }

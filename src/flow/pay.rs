@@ -90,6 +90,10 @@ impl Gate {
             Ok(Some(order)) => order,
             Ok(None) => return Ok(Paying::Done),
             Err(Error::Refused(Refusal::PaymentUnclear)) => return Ok(Paying::Not(NotPaid::Unclear)),
+            Err(Error::Refused(refusal @ Refusal::TooManyOrders)) => {
+                self.as_payer(guest, refusal.code(), Theirs::fail).await?;
+                return Ok(Paying::Done);
+            }
             Err(error) => return Err(error),
         };
         let place = Place { id: guest.id(), name: &order.name };

@@ -223,6 +223,10 @@ impl From<Refusal> for Problem {
                 "Payment unclear",
                 "Something was paid that is not what was asked for; it is looked into first.",
             ),
+            Refusal::TooManyOrders => conflict(
+                "Too many orders",
+                "It was tried to be paid too often; issue a new elicitation.",
+            ),
             Refusal::RefundNeeded => conflict(
                 "Refund needed",
                 "It is paid and nobody has claimed it yet. Send `refund: true` to revoke it and pay the money back.",

@@ -19,18 +19,24 @@ pub struct Heard {
     pub changed: bool,
 }
 
+/// How many orders one elicitation may have: each came to nothing before the next was begun.
+const MOST_ORDERS: usize = 20;
+
 impl Theirs {
     /// The person wants to pay. If an order can be paid already, it stays the one; else this one is begun.
     ///
     /// # Errors
     /// [`Refusal::Ended`] unless it is live, [`Refusal::PaymentUnclear`] if something was paid that is not what was asked
-    /// for.
+    /// for, [`Refusal::TooManyOrders`].
     pub fn order(self, order: Order, now: Timestamp) -> Result<Self, Refusal> {
         let mut started = self.start(now)?;
         if started.0.is_unclear() {
             return Err(Refusal::PaymentUnclear);
         }
         if started.0.payable().is_none() {
+            if started.0.orders.len() >= MOST_ORDERS {
+                return Err(Refusal::TooManyOrders);
+            }
             let mut order = order;
             order.enter(Stage::Opening, now);
             started.0.orders.push(order);

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::ask::SubjectBody;
 use super::view::ElicitationView;
+use crate::domain::order::{Order, Why};
 use crate::domain::{ClientId, Elicitation, Invalid, Kind, StateName, Subject};
 use crate::flow::Gate;
 use crate::flow::revoke::Reason;
@@ -55,6 +56,9 @@ pub struct OperatorView {
     client: String,
     #[schema(value_type = SubjectBody)]
     subject: Subject,
+    /// What payment processors were asked to let the person pay, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    orders: Vec<OrderView>,
     #[serde(flatten)]
     elicitation: ElicitationView,
 }
@@ -65,7 +69,43 @@ impl OperatorView {
         Self {
             client: terms.client.to_string(),
             subject: terms.subject.clone(),
+            orders: elicitation.orders().iter().map(OrderView::of).collect(),
             elicitation: ElicitationView::of(elicitation, gate),
+        }
+    }
+}
+
+/// An order at a payment processor.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OrderView {
+    /// Our name for it, which the processor has too.
+    name: String,
+    begun_at: String,
+    /// `opening`, `open`, `processing`, `closed`, `paid`, `refunding`, `refunded` or `held`.
+    stage: &'static str,
+    /// The processor's name for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// The processor's name for the payment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payment: Option<String>,
+    /// Why the payment is no outcome: `late`, `mismatch` or `unclaimed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    why: Option<Why>,
+}
+
+impl OrderView {
+    fn of(order: &Order) -> Self {
+        let payment = order.payment();
+        Self {
+            name: order.name.clone(),
+            begun_at: order.begun_at.to_string(),
+            stage: order.stage.as_str(),
+            id: order.id().map(str::to_owned),
+            payment: payment.map(|(payment, _)| payment.to_owned()),
+            why: payment.and_then(|(_, why)| why),
         }
     }
 }

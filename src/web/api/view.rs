@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::domain::{Elicitation, State};
+use crate::domain::{Elicitation, Request, State};
 use crate::flow::Gate;
 
 /// An elicitation and where it stands.
@@ -32,6 +32,38 @@ pub struct ElicitationView {
     /// When an outcome that nobody has claimed is destroyed.
     #[serde(skip_serializing_if = "Option::is_none")]
     claim_by: Option<String>,
+    /// What is to be paid, for kind `payment`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payment: Option<PaymentView>,
+}
+
+/// What is to be paid, and how far that is.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PaymentView {
+    provider: String,
+    reference: String,
+    /// In the currency's minor unit.
+    amount: u64,
+    /// ISO 4217, in small letters.
+    currency: String,
+    /// Of the last order, once the person has pressed Pay: `opening`, `open`, `processing`, `closed`, `paid`, `refunding`,
+    /// `refunded` or `held`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<&'static str>,
+}
+
+impl PaymentView {
+    fn of(elicitation: &Elicitation) -> Option<Self> {
+        let Request::Payment(request) = &elicitation.terms().request else { return None };
+        Some(Self {
+            provider: request.provider.clone(),
+            reference: request.reference.clone(),
+            amount: request.money.amount,
+            currency: request.money.currency.code().to_ascii_lowercase(),
+            order: elicitation.orders().last().map(|order| order.stage.as_str()),
+        })
+    }
 }
 
 /// An operation without its arguments.
@@ -67,6 +99,7 @@ impl ElicitationView {
                 State::Completed { claim_by, .. } => Some(claim_by.to_string()),
                 _ => None,
             },
+            payment: PaymentView::of(elicitation),
         }
     }
 }
