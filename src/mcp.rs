@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::domain::{ElicitationId, StateName};
+use crate::domain::{ElicitationId, Kind, StateName};
 
 /// A protocol version of the MCP client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,7 +131,7 @@ pub fn tool_result(version: ProtocolVersion, text: &str) -> Value {
 
 /// What a tool says when its elicitation ended without an outcome.
 #[must_use]
-pub const fn ended_sentence(state: StateName) -> &'static str {
+const fn ended_sentence(state: StateName) -> &'static str {
     match state {
         StateName::Declined => {
             "You declined the request, so this was not done. Ask again if you change your mind."
@@ -153,9 +153,35 @@ pub const fn ended_sentence(state: StateName) -> &'static str {
     }
 }
 
+/// The same for an elicitation of this kind: who may have paid must be told where their money is.
+#[must_use]
+pub fn ended_sentence_of(kind: Kind, state: StateName) -> String {
+    let sentence = ended_sentence(state);
+    match kind {
+        Kind::Secret | Kind::OAuth => sentence.to_owned(),
+        Kind::Payment => {
+            format!(
+                "{sentence} If you have paid all the same, open the link once more: it says what becomes of your money."
+            )
+        }
+    }
+}
+
 /// What a tool says when another call has received the outcome.
-pub const CONSUMED_SENTENCE: &str =
-    "What you entered was already used by another call of this tool. Ask again to enter it once more.";
+#[must_use]
+pub const fn consumed_sentence(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Secret => {
+            "What you entered was already used by another call of this tool. Ask again to enter it once more."
+        }
+        Kind::OAuth => {
+            "The access that you gave was already used by another call of this tool. Ask again to give it once more."
+        }
+        Kind::Payment => {
+            "What you paid for was already delivered by another call of this tool. Ask again only if you want to pay once more."
+        }
+    }
+}
 
 /// What a tool says when its client cannot open URLs.
 pub const UNSUPPORTED_SENTENCE: &str = "This needs something from you that must be entered on a web page, and this \

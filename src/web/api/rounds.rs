@@ -145,7 +145,7 @@ pub async fn round(
     body: Json<RoundBody>,
 ) -> Result<HttpResponse, Problem> {
     let Json { value: body, mut caller, .. } = body;
-    let version = body.protocol_version;
+    let (version, kind) = (body.protocol_version, body.kind);
     let shape = Shape { longest: 128, lines: false };
     let input_key = plain("inputKey", body.input_key.as_deref().unwrap_or(DEFAULT_KEY), shape)?;
     let round = gate.round(&client.0, body.into_call(&input_key)?, || caller.is_gone()).await?;
@@ -153,10 +153,10 @@ pub async fn round(
     if matches!(round, Round::Completed { replay: true, .. }) {
         response.insert_header(("Idempotent-Replay", "true"));
     }
-    Ok(response.json(view(&gate, round, version, &input_key)))
+    Ok(response.json(view(&gate, round, (version, kind), &input_key)))
 }
 
-fn view(gate: &Gate, round: Round, version: ProtocolVersion, input_key: &str) -> RoundView {
+fn view(gate: &Gate, round: Round, (version, kind): (ProtocolVersion, Kind), input_key: &str) -> RoundView {
     let said = |outcome, id, sentence: &str| RoundView {
         outcome,
         id,
@@ -189,8 +189,8 @@ fn view(gate: &Gate, round: Round, version: ProtocolVersion, input_key: &str) ->
             credential: Some(outcome),
             ..RoundView::default()
         },
-        Round::Ended { id, state } => said(state.as_str(), Some(id), mcp::ended_sentence(state)),
-        Round::Consumed { id } => said("consumed", Some(id), mcp::CONSUMED_SENTENCE),
+        Round::Ended { id, state } => said(state.as_str(), Some(id), &mcp::ended_sentence_of(kind, state)),
+        Round::Consumed { id } => said("consumed", Some(id), mcp::consumed_sentence(kind)),
         Round::Unfinished { id } => said("unfinished", Some(id), &mcp::unfinished_sentence(&gate.link(id))),
         Round::Unsupported => said("unsupported", None, mcp::UNSUPPORTED_SENTENCE),
     }
