@@ -58,7 +58,8 @@ impl Gate {
                 return Ok(elicitation);
             }
             // A millisecond more, since the deadline has passed only when the clock has reached it.
-            let sleep = now.until(until.min(elicitation.expires_at())) + Duration::from_millis(1);
+            let deadline = elicitation.deadline().map_or(until, |deadline| deadline.min(until));
+            let sleep = now.until(deadline) + Duration::from_millis(1);
             tokio::select! {
                 () = subscription.changed() => {}
                 () = tokio::time::sleep(sleep) => {}

@@ -170,6 +170,16 @@ impl Elicitation {
         }
     }
 
+    /// When it ends by itself, if it does while it stands as it stands: not while money is on its way.
+    #[must_use]
+    pub const fn deadline(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Pending | State::InProgress { .. } | State::Unconfirmed { .. } => Some(self.expires_at()),
+            State::Completed { claim_by, .. } => Some(claim_by),
+            _ => None,
+        }
+    }
+
     /// The code that must come back before the outcome counts, if the person is done and that is all that is left.
     #[must_use]
     pub const fn awaits_code(&self) -> Option<&Code> {
@@ -219,14 +229,7 @@ impl Elicitation {
     /// Applies the passing of time. Everything that reads a stored elicitation begins with this.
     #[must_use]
     pub fn settle(self, now: Timestamp) -> Self {
-        let deadline = match self.state {
-            State::Pending | State::InProgress { .. } | State::Unconfirmed { .. } => self.expires_at(),
-            State::Completed { claim_by, .. } => claim_by,
-            _ => return self,
-        };
-        if now < deadline {
-            return self;
-        }
+        let Some(deadline) = self.deadline().filter(|deadline| *deadline <= now) else { return self };
         self.moved(What::Expired, State::Expired { at: deadline })
     }
 
