@@ -25,9 +25,11 @@ use crate::identity::{
 use crate::notify::local::Local;
 use crate::notify::{self, Notify};
 use crate::redis_client::{self, Listener};
+use crate::store::metered::Metered;
 use crate::store::sqlite::Sqlite;
 use crate::store::{self, Store};
 use crate::system::{SystemClock, SystemRandom};
+use crate::telemetry;
 use crate::upstream::Upstream;
 use crate::upstream::oauth::{Provider, Providers, Settings};
 use crate::upstream::payment::{self, Payment, Payments};
@@ -41,6 +43,7 @@ use crate::web::{Site, tls};
 /// A service that is bound to its address and ready to run.
 pub struct Application {
     server: Server,
+    metrics: Option<Server>,
     gate: web::Data<Gate>,
     limits: web::Data<Limits>,
     public_url: Url,
@@ -112,10 +115,11 @@ impl Application {
         if config.make_key_file && !config.key_file.exists() {
             create_key_file(&config.key_file, &*random, clock.now())?;
         }
+        telemetry::start_metrics();
         let shutdown = CancellationToken::new();
         let (store, notify) = backends(config, &random).await?;
         let gate = web::Data::new(Gate {
-            store,
+            store: Arc::new(Metered(store)),
             notify,
             ring: load_key_file(&config.key_file, Arc::clone(&random))?,
             keys: KeyWatch::new(config.lost_keys.clone()),
@@ -169,7 +173,8 @@ impl Application {
             None => http.listen(listener),
         };
         let server = http.map_err(|error| StartError::Listen(bound, error))?.run();
-        Ok(Self { server, gate, limits, public_url, shutdown })
+        let metrics = config.metrics.map(metrics).transpose()?;
+        Ok(Self { server, metrics, gate, limits, public_url, shutdown })
     }
 
     /// What links begin with.
@@ -199,9 +204,15 @@ impl Application {
             loop {
                 tokio::time::sleep(FORGET_EVERY).await;
                 limits.forget_idle();
+                telemetry::upkeep();
             }
         });
+        let metrics = self.metrics.map(|server| (server.handle(), actix_web::rt::spawn(server)));
         let result = self.server.await;
+        if let Some((handle, server)) = metrics {
+            handle.stop(false).await;
+            let _ = server.await;
+        }
         sweeper.abort();
         forgetter.abort();
         // What is under way at a provider must not be lost.
@@ -212,6 +223,13 @@ impl Application {
         self.gate.store.close().await;
         result
     }
+}
+
+/// A listener for Prometheus alone.
+fn metrics(listen: SocketAddr) -> Result<Server, StartError> {
+    let server = HttpServer::new(|| App::new().configure(crate::web::api::metrics_routes));
+    let server = server.disable_signals().workers(1).client_request_timeout(HEAD_TIME).bind(listen);
+    Ok(server.map_err(|error| StartError::Listen(listen, error))?.run())
 }
 
 /// Stops a service: waiting polls answer with what they know, what is under way is finished.

@@ -46,6 +46,8 @@ pub(super) struct File {
     #[serde(default)]
     pub limits: Limits,
     #[serde(default)]
+    pub metrics: Metrics,
+    #[serde(default)]
     pub log: Log,
 }
 
@@ -245,6 +247,12 @@ impl Default for Limits {
             requests_per_second_per_address: NonZeroU32::MIN.saturating_add(199),
         }
     }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Metrics {
+    pub listen: Option<SocketAddr>,
 }
 
 #[derive(Deserialize)]

@@ -58,6 +58,8 @@ pub struct Config {
     pub quotas: Quotas,
     /// How many requests may come.
     pub rates: Rates,
+    /// A listener for Prometheus alone, which asks for no key.
+    pub metrics: Option<SocketAddr>,
     /// What is logged.
     pub log_level: tracing::level_filters::LevelFilter,
 }

@@ -64,6 +64,7 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
             per_client: file.limits.requests_per_second_per_client,
             per_address: file.limits.requests_per_second_per_address,
         },
+        metrics: file.metrics.listen,
         log_level: file.log.level.parse().map_err(|_| {
             ConfigError::new("`log.level` must be one of off, error, warn, info, debug, trace")
         })?,

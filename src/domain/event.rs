@@ -69,6 +69,43 @@ pub enum What {
     NotRevokedThere,
 }
 
+impl What {
+    /// The word for it on the audit trail.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Issued => "issued",
+            Self::Opened => "opened",
+            Self::Started => "started",
+            Self::Retried => "retried",
+            Self::Extended => "extended",
+            Self::Finished => "finished",
+            Self::WrongCode => "wrong_code",
+            Self::Ordered => "ordered",
+            Self::Processing => "processing",
+            Self::PaidWrong => "paid_wrong",
+            Self::PaidLate => "paid_late",
+            Self::Refunded => "refunded",
+            Self::NotRefunded => "not_refunded",
+            Self::Completed => "completed",
+            Self::Claimed => "claimed",
+            Self::Replayed => "replayed",
+            Self::Declined => "declined",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+            Self::Failed => "failed",
+            Self::Revoked => "revoked",
+            Self::Refused => "refused",
+            Self::Kept => "kept",
+            Self::Used => "used",
+            Self::Refreshed => "refreshed",
+            Self::Dropped => "dropped",
+            Self::RevokedThere => "revoked_there",
+            Self::NotRevokedThere => "not_revoked_there",
+        }
+    }
+}
+
 /// Who did it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "id", rename_all = "snake_case")]

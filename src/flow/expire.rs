@@ -10,7 +10,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::keys::KeysError;
 use super::record::{Held, Record};
-use super::step::{Change, Decision, Needs};
+use super::step::{Change, Decision, Marks, Needs};
 use super::{Error, Gate};
 use crate::domain::{Actor, ElicitationId};
 use crate::store::{Commit, Committed, Expect, Stored, Write};
@@ -110,6 +110,7 @@ impl Gate {
         // What is still to be revoked elsewhere is not forgotten, and no order that may be paid or must be paid back.
         let forgotten =
             record.filing.undo.is_empty() && unneeded.is_empty() && elicitation.orders_due().is_none();
+        let marks = Marks::of(&elicitation);
         let commit = if ended && forgotten && elicitation.due(now, &self.spans) <= now {
             // It may have expired long ago, while nobody was there to say so.
             let events = self.seal_events(&mut elicitation, &Actor::Clock, None, now)?;
@@ -120,6 +121,7 @@ impl Gate {
         };
         // On a conflict somebody else changed it: it will be due again when it is.
         if self.store.commit(commit).await? == Committed::Done {
+            marks.count();
             // Without room they are due again in a while.
             self.errands.look_at(stored.id, orders);
         }

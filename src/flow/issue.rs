@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::record::{Filing, Idempotency, Record};
+use super::step::Marks;
 use super::undo::Undo;
 use super::{Client, Error, Gate};
 use crate::domain::kept::Keep;
@@ -206,6 +207,7 @@ impl Gate {
         };
         let id = terms.id;
         let mut elicitation = Elicitation::issue(terms);
+        let marks = Marks::of(&elicitation);
         let events = self.seal_events(&mut elicitation, &Actor::Client(binding.client.clone()), None, now)?;
 
         let client_quota = self.ring.tag(Lookup::ClientQuota(&binding.client));
@@ -252,7 +254,10 @@ impl Gate {
             events,
         };
         match self.store.commit(commit).await? {
-            Committed::Done => Ok(Ok(Insertion::New(Box::new(elicitation)))),
+            Committed::Done => {
+                marks.count();
+                Ok(Ok(Insertion::New(Box::new(elicitation))))
+            }
             Committed::Taken(other) => Ok(Ok(Insertion::Exists(other))),
             Committed::Full(tag) if tag == client_quota => Ok(Err("client")),
             Committed::Full(_) => Ok(Err("subject")),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::{Client, Error, Gate};
 use crate::domain::{Elicitation, ElicitationId};
+use crate::telemetry::Waiting;
 
 /// The longest wait that is granted.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(50);
@@ -44,6 +45,7 @@ impl Gate {
             return Ok(elicitation);
         }
         let mut subscription = self.notify.subscribe(id);
+        let _waiting = Waiting::begin();
         loop {
             match self.read(client, id).await {
                 Ok(read) => elicitation = read,

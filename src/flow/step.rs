@@ -10,10 +10,11 @@ use super::record::{Filing, Record};
 use super::{Error, Gate};
 use crate::domain::kept::Unneeded;
 use crate::domain::{
-    Actor, ClientId, Elicitation, ElicitationId, Event, Happening, Outcome, Tag, Timestamp, What,
+    Actor, ClientId, Elicitation, ElicitationId, Event, Happening, Kind, Outcome, Tag, Timestamp, What,
 };
 use crate::identity::Reason;
 use crate::store::{Commit, Committed, Expect, Outcome as StoredOutcome, Slot, Stored, Write};
+use crate::telemetry;
 
 /// How often a step is tried against others that change the same elicitation.
 pub(super) const TRIES: usize = 16;
@@ -110,9 +111,11 @@ impl Gate {
                     Err(error) => return Err(error),
                 };
             change.unneeded.extend(self.lost_tokens(&record, &change.elicitation, now).await?);
+            let marks = Marks::of(&change.elicitation);
             let commit = self.prepare(&stored, record, *change, &actor, now)?;
             if self.store.commit(commit).await? == Committed::Done {
                 self.notify.publish(id);
+                marks.count();
                 return Ok(answer);
             }
         }
@@ -220,12 +223,14 @@ impl Gate {
         let name = elicitation.state().name();
         let happening = Happening { what: What::Refused, from: Some(name), to: name };
         let sealed = self.seal_event(&event(elicitation, happening, actor, Some(reason), self.now()))?;
+        telemetry::refused(reason);
         Ok(self.store.append(vec![sealed]).await?)
     }
 
     /// Puts on the audit trail that somebody was refused who came by no link that is known: the first of each second,
     /// since anybody can do that as often as they like.
     pub(super) async fn note_stray(&self, reason: Reason) -> Result<(), Error> {
+        telemetry::refused(reason.code());
         let second = self.now().seconds();
         if self.last_stray.swap(second, Ordering::Relaxed) == second {
             return Ok(());
@@ -252,6 +257,7 @@ impl Gate {
         actor: Actor,
         reason: &str,
     ) -> Result<(), Error> {
+        telemetry::refused(reason);
         let event = Event {
             at: self.now(),
             what: What::Refused,
@@ -271,6 +277,22 @@ impl Gate {
         let terms = elicitation.terms();
         let Some(sealed) = self.store.outcome(terms.id).await? else { return Ok(None) };
         Ok(Some(self.ring.open_outcome(terms.id, &terms.client, terms.kind(), &sealed)?))
+    }
+}
+
+/// What is to be counted once a commit has taken place.
+pub(super) struct Marks(Kind, Vec<What>);
+
+impl Marks {
+    pub(super) fn of(elicitation: &Elicitation) -> Self {
+        let happened = elicitation.happened().iter().map(|happening| happening.what);
+        Self(elicitation.terms().kind(), happened.collect())
+    }
+
+    pub(super) fn count(&self) {
+        for what in &self.1 {
+            telemetry::happened(self.0.as_str(), what.as_str());
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::orders::Place;
 pub use super::orders::webhook_url;
 use super::{Error, Gate};
 use crate::domain::order::Status;
+use crate::telemetry;
 use crate::upstream::payment::{Failure, Unverified, Webhook};
 use crate::vault::Lookup;
 
@@ -24,6 +25,19 @@ impl Gate {
     /// # Errors
     /// [`Error::NotFound`] if there is no such processor, [`Error::Unavailable`].
     pub async fn hear_webhook(&self, processor: &str, webhook: &Webhook<'_>) -> Result<Heard, Error> {
+        let heard = self.hear(processor, webhook).await;
+        let outcome = match &heard {
+            Ok(Heard::Done) => "done",
+            Ok(Heard::Unverified(why)) => why.code(),
+            Ok(Heard::Later) | Err(Error::Unavailable(_)) => "later",
+            // Of no processor of ours: what the path said is not repeated.
+            Err(_) => return heard,
+        };
+        telemetry::webhook(processor, outcome);
+        heard
+    }
+
+    async fn hear(&self, processor: &str, webhook: &Webhook<'_>) -> Result<Heard, Error> {
         let payment = self.payments.get(processor).ok_or(Error::NotFound)?;
         let notices = match payment.processor.verify(webhook, self.now()).await {
             Ok(notices) => notices,

@@ -5,6 +5,7 @@
 //! loaded. A commit does all that it lists or nothing.
 
 pub mod memory;
+pub mod metered;
 pub mod redis;
 pub mod sqlite;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: [(&str, &[&str]); 14] = [
     ("domain", &[]),
     ("redis_client", &[]),
-    ("store", &["domain", "redis_client"]),
+    ("store", &["domain", "redis_client", "telemetry"]),
     ("notify", &["domain", "redis_client"]),
     ("vault", &["domain"]),
     ("upstream", &["domain"]),
@@ -15,13 +15,15 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("api_key", &["domain"]),
     ("system", &["domain"]),
     ("telemetry", &[]),
-    ("flow", &["domain", "store", "notify", "vault", "identity", "upstream", "mcp"]),
+    ("flow", &["domain", "store", "notify", "vault", "identity", "upstream", "mcp", "telemetry"]),
     ("config", &["domain", "flow", "identity", "upstream", "api_key", "redis_client"]),
-    ("web", &["domain", "flow", "identity", "upstream", "mcp", "api_key", "config"]),
+    ("web", &["domain", "flow", "identity", "upstream", "mcp", "api_key", "config", "telemetry"]),
 ];
 
 /// Crates that only these layers may name.
-const FOREIGN: [(&str, &[&str]); 7] = [
+const FOREIGN: [(&str, &[&str]); 9] = [
+    ("metrics", &["telemetry"]),
+    ("metrics_exporter_prometheus", &["telemetry"]),
     ("actix_web", &["web", "app", "cli"]),
     ("rusqlite", &["store"]),
     ("redis", &["redis_client", "store", "notify"]),

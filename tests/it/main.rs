@@ -28,6 +28,7 @@ mod faults;
 mod handoff;
 mod limits_of_time;
 mod links;
+mod metrics;
 mod oauth;
 mod oauth_answers;
 mod openapi;

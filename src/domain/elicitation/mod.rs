@@ -386,7 +386,13 @@ impl Elicitation {
         }
     }
 
-    /// What the transitions since the last call did, in order.
+    /// What the transitions since the last [`Elicitation::take_happened`] did, in order.
+    #[must_use]
+    pub fn happened(&self) -> &[Happening] {
+        &self.happened
+    }
+
+    /// The same, and it is forgotten here.
     #[must_use]
     pub fn take_happened(&mut self) -> Vec<Happening> {
         std::mem::take(&mut self.happened)

@@ -11,6 +11,7 @@ pub mod handoffs;
 pub mod health;
 pub mod kept;
 pub mod openapi;
+pub mod prometheus;
 pub mod rounds;
 pub mod view;
 pub mod webhooks;
@@ -45,7 +46,15 @@ pub fn routes(config: &mut web::ServiceConfig) {
 pub fn health_routes(config: &mut web::ServiceConfig) {
     config
         .service(at("/healthz", "GET").route(web::get().to(health::alive)))
-        .service(at("/readyz", "GET").route(web::get().to(health::ready)));
+        .service(at("/readyz", "GET").route(web::get().to(health::ready)))
+        .service(at("/metrics", "GET").route(web::get().to(prometheus::metrics)));
+}
+
+/// The routes of a listener for Prometheus alone.
+pub fn metrics_routes(config: &mut web::ServiceConfig) {
+    config
+        .service(at("/metrics", "GET").route(web::get().to(prometheus::open)))
+        .default_service(web::to(not_found));
 }
 
 /// A path that answers one method.

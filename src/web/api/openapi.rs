@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
-use super::{admin, admin_kept, elicitations, handoffs, health, kept, rounds};
+use super::{admin, admin_kept, elicitations, handoffs, health, kept, prometheus, rounds};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -29,6 +29,7 @@ use super::{admin, admin_kept, elicitations, handoffs, health, kept, rounds};
         admin::revoke_matching,
         health::alive,
         health::ready,
+        prometheus::metrics,
     ),
     modifiers(&Keys),
 )]

@@ -27,7 +27,7 @@ pub async fn guard(
     // As the routes see it: `/s%69gnin` leads where `/signin` does.
     let routed = request.match_info().as_str();
     let path = routed.strip_prefix(site.prefix.as_str()).unwrap_or(routed);
-    let health = matches!(routed, "/healthz" | "/readyz");
+    let health = matches!(routed, "/healthz" | "/readyz" | "/metrics");
     let api = path.starts_with("/v1") || path == "/openapi.json";
     let webhook = path.starts_with("/webhooks/");
     let free = api || health || path.starts_with("/static/");

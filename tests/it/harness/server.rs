@@ -339,6 +339,6 @@ pub(super) fn certificate(folder: &Path) -> String {
     format!("tls = {{ certificate = \"{}\", key = \"{}\" }}\n", certificate.display(), key.display())
 }
 
-pub(super) fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

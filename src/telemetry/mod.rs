@@ -1,7 +1,14 @@
-//! The log: JSON lines on standard error.
+//! What the service tells of itself: the log, JSON lines on standard error, and what is counted for Prometheus (`counts`).
 //!
 //! Only this service's own lines are written below the level `warn`: what libraries say at `debug` may hold
 //! headers and targets.
+
+mod counts;
+
+pub use counts::{
+    Stopwatch, Waiting, answered, happened, refused, render, start_metrics, store_conflict, store_did,
+    upkeep, webhook,
+};
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer as _;
