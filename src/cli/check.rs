@@ -64,7 +64,9 @@ pub(super) fn run(place: &Place) -> Done {
         }
         say(format!("ok  identity source {name}"))?;
     }
-    let public_url = config.server.public_url.as_ref().map_or("", url::Url::as_str).trim_end_matches('/');
+    let listened = format!("http://{}", config.server.listen);
+    let public_url = config.server.public_url.as_ref().map_or(listened.as_str(), url::Url::as_str);
+    let public_url = public_url.trim_end_matches('/');
     for settings in &config.providers {
         let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandom));
         let provider = Provider::new(settings.clone(), Arc::clone(&upstream), clock, random);
@@ -77,8 +79,9 @@ pub(super) fn run(place: &Place) -> Done {
     for settings in &config.payments {
         let (id, mode) = (&settings.id, if settings.livemode { "live" } else { "test" });
         let processor = payment::processor(settings, public_url, &upstream, &clock, &random);
-        block_on(processor.check())
-            .map_err(|wrong| Failure::new(format!("payment processor `{id}` cannot be used: {wrong}")))?;
+        block_on(processor.check()).map_err(|wrong| {
+            Failure::new(format!("payment processor `{id}` cannot be used: {}", wrong.sentence()))
+        })?;
         let url = webhook_url(public_url, id);
         say(match processor.manual() {
             Some(_) => format!("ok  payment processor {id}: a page of its own, where nobody pays"),

@@ -24,6 +24,8 @@ pub struct Order {
     pub late: Late,
     /// How far it is.
     pub stage: Stage,
+    /// Since when.
+    pub(super) since: Timestamp,
     /// When it must be looked at again, if ever.
     pub(super) look_at: Option<Timestamp>,
     /// How often that was done in this stage.
@@ -159,7 +161,16 @@ impl Order {
     /// An order that is about to be opened.
     #[must_use]
     pub const fn new(name: String, closes_at: Timestamp, late: Late, now: Timestamp) -> Self {
-        Self { name, begun_at: now, closes_at, late, stage: Stage::Opening, look_at: Some(now), tries: 0 }
+        Self {
+            name,
+            begun_at: now,
+            closes_at,
+            late,
+            stage: Stage::Opening,
+            since: now,
+            look_at: Some(now),
+            tries: 0,
+        }
     }
 
     /// The processor's name for it, once that is known.
@@ -199,10 +210,10 @@ impl Order {
         self.look_at
     }
 
-    /// Whether it has been waited for as long as anything is.
+    /// Whether it has stood as it stands for as long as anything is waited for.
     #[must_use]
     pub fn is_hopeless(&self, now: Timestamp) -> bool {
-        self.begun_at + LONGEST <= now
+        self.since + LONGEST <= now
     }
 
     pub(super) fn enter(&mut self, stage: Stage, now: Timestamp) {
@@ -213,6 +224,7 @@ impl Order {
             Stage::Closed | Stage::Paid(_) | Stage::Refunded(..) | Stage::Held(..) => None,
         };
         self.tries = 0;
+        self.since = now;
         self.stage = stage;
     }
 

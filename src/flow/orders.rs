@@ -17,6 +17,8 @@ pub(super) struct Place<'a> {
     pub name: &'a str,
 }
 
+/// What our names for orders begin with: others may use the same account.
+pub(super) const OURS: &str = "sg-";
 /// How often one look asks the processor, if each answer leads to another question.
 const QUESTIONS: usize = 6;
 
@@ -52,6 +54,14 @@ impl Gate {
                 );
                 return Ok(Err(Failure::Passing(Fault::Configuration)));
             };
+            if order.is_payable() && order.is_hopeless(self.now()) {
+                tracing::error!(
+                    processor = asked.provider,
+                    "an order is neither paid nor closed after a month; nobody waits for it any more"
+                );
+                self.on_record(place, |elicitation, now| elicitation.order_closed(place.name, now)).await?;
+                return Ok(Ok(()));
+            }
             let processor = &payment.processor;
             let done = match &order.stage {
                 Stage::Closed | Stage::Paid(_) | Stage::Refunded(..) | Stage::Held(..) => return Ok(Ok(())),
@@ -140,10 +150,9 @@ impl Gate {
                     Err(failure) => return Ok(Err(failure)),
                 }
             }
-            Status::Processing if !live && order.is_hopeless(self.now()) => {
-                tracing::error!(
-                    "an order is neither paid nor closed after a month; nobody waits for it any more"
-                );
+            // Nothing is taken that is not what was asked for.
+            Status::Approved if live => {
+                tracing::error!("what a person approved is not what was asked for; it is not taken");
                 self.on_record(place, |elicitation, now| elicitation.order_closed(place.name, now)).await?;
                 return Ok(Ok(false));
             }

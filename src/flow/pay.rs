@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::departure::Errand;
 use super::open::Guest;
-use super::orders::Place;
+use super::orders::{OURS, Place};
 use super::page::Page;
 use super::step::{Change, Decision, Needs};
 use super::{Error, Gate};
@@ -97,6 +97,18 @@ impl Gate {
             Err(error) => return Err(error),
         };
         let place = Place { id: guest.id(), name: &order.name };
+        if order.name != fresh.name {
+            // They may have paid by now, and nobody has heard of it.
+            match self.look_at_order(place).await? {
+                Ok(()) => {}
+                Err(Failure::Busy) if order.stage == Stage::Opening => {}
+                Err(_) => return Ok(Paying::Not(NotPaid::Unavailable)),
+            }
+            let (elicitation, _) = self.linked(guest.id()).await?;
+            if !elicitation.state().name().is_live() || is_paid(&elicitation) {
+                return Ok(Paying::Done);
+            }
+        }
         let url = match order.stage {
             Stage::Open { url, .. } => url,
             _ => match self.open_patiently(guest, place, payment, order.name == fresh.name).await? {
@@ -173,7 +185,7 @@ impl Gate {
         let (shortest, longest) = payment.processor.lives();
         let wanted = now.until(elicitation.expires_at()) + MARGIN;
         let closes_at = now + wanted.clamp(shortest, longest);
-        Order::new(URL_SAFE_NO_PAD.encode(bytes), closes_at, payment.settings.late, now)
+        Order::new(format!("{OURS}{}", URL_SAFE_NO_PAD.encode(bytes)), closes_at, payment.settings.late, now)
     }
 
     /// A step of the person that ends it.

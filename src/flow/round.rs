@@ -9,7 +9,9 @@ use std::time::Duration;
 use super::confirm::Confirmed;
 use super::issue::{Ask, Insertion};
 use super::{Client, Error, Gate};
-use crate::domain::{Attempt, Binding, Code, Elicitation, ElicitationId, Outcome, Refusal, State, StateName};
+use crate::domain::{
+    Attempt, Binding, Code, Elicitation, ElicitationId, Outcome, Refusal, Request, State, StateName,
+};
 use crate::identity::Way;
 use crate::vault::Lookup;
 
@@ -152,7 +154,7 @@ impl Gate {
         }
         let entry = match resumed {
             Some(entry) => entry,
-            None => self.enter(&binding, &call).await?,
+            None => self.enter(client, &binding, &call).await?,
         };
         // Only a client that echoes what it was asked can bring a code back.
         let asks_code = matches!(client.identity.way(), Way::Code) && call.form_mode && call.echoes_state;
@@ -246,12 +248,27 @@ impl Gate {
         if kept.is_some()
             && let Some(id) = id.filter(|_| state.is_some_and(StateName::is_live))
         {
-            match self.cancel(client, id).await {
-                Ok(_) | Err(Error::Refused(_) | Error::NotFound) => {}
-                Err(error) => return Err(error),
-            }
+            self.cancel_unless_ended(client, id).await?;
         }
         Ok(kept)
+    }
+
+    async fn cancel_unless_ended(&self, client: &Client, id: ElicitationId) -> Result<(), Error> {
+        match self.cancel(client, id).await {
+            Ok(_) | Err(Error::Refused(_) | Error::NotFound) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a payment that nobody has made yet asks for something else than this call.
+    async fn is_priced_otherwise(&self, id: ElicitationId, call: &RoundCall) -> Result<bool, Error> {
+        if !matches!(call.ask.request, Request::Payment(_)) {
+            return Ok(false);
+        }
+        let Some(stored) = self.store.load(id).await? else { return Ok(false) };
+        let elicitation = self.open_stored(&stored)?.elicitation.settle(self.now());
+        let open = elicitation.state().name().is_live() && !elicitation.is_processing();
+        Ok(open && elicitation.terms().request != call.ask.request)
     }
 
     /// The elicitation to which the slots of a binding lead.
@@ -283,7 +300,7 @@ impl Gate {
     }
 
     /// Finds the elicitation that a call without request state is about, or issues one.
-    async fn enter(&self, binding: &Binding, call: &RoundCall) -> Result<Entry, Error> {
+    async fn enter(&self, client: &Client, binding: &Binding, call: &RoundCall) -> Result<Entry, Error> {
         if let Some(name) = &call.attempt
             && let Some(id) = self.claimed_before(binding, &Attempt::named(name)).await?
         {
@@ -305,6 +322,11 @@ impl Gate {
                 },
             };
             if self.is_open(id).await? {
+                if self.is_priced_otherwise(id, call).await? {
+                    // What is asked now is another price, or for something else: nobody pays the old one any more.
+                    self.cancel_unless_ended(client, id).await?;
+                    continue;
+                }
                 return Ok(Entry { id, round: 1, prompted: !call.echoes_state });
             }
             // Its time has passed, but nobody has said so yet: free the slot.

@@ -1,7 +1,7 @@
 //! A payment processor calls: something may have happened to an order. What, it is asked.
 
-use super::orders::Place;
 pub use super::orders::webhook_url;
+use super::orders::{OURS, Place};
 use super::{Error, Gate};
 use crate::domain::order::Status;
 use crate::telemetry;
@@ -65,7 +65,7 @@ impl Gate {
                 }
             };
             // An order of somebody else who uses the same account.
-            let Some(name) = &said.name else { continue };
+            let Some(name) = said.name.as_ref().filter(|name| name.starts_with(OURS)) else { continue };
             let mut found = None;
             for tag in self.ring.tags(Lookup::Order(processor, name)) {
                 found = found.or(self.store.find(tag).await?.map(|stored| stored.id));

@@ -34,6 +34,7 @@ mod oauth_answers;
 mod openapi;
 mod pages;
 mod payments;
+mod payments_payu;
 mod presets;
 mod proxy_identity;
 mod readme;

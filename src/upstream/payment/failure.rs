@@ -17,6 +17,20 @@ pub enum Failure {
     Unknown,
 }
 
+impl Failure {
+    /// What to look at, where nothing but the configuration was tried.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Passing(Fault::NoAnswer) => "it does not answer at `api_base`",
+            Self::Passing(Fault::Configuration) => "it does not accept these credentials",
+            Self::Unknown => "it does not know the webhook of this id",
+            Self::Passing(Fault::Unavailable) | Self::Busy => "it does not work right now",
+            _ => "it does not answer as a processor of this kind; look at `api_base`",
+        }
+    }
+}
+
 /// What was wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {

@@ -1,9 +1,12 @@
 //! `PayU`, REST API 2.1: an order is opened with a redirect, paid on their page, and told of by signed notifications.
 
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use md5::{Digest as _, Md5};
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,6 +17,7 @@ use super::settings::PayU as Account;
 use super::{
     Closing, Failure, Fault, NewOrder, Notice, Processor, Unverified, Webhook, below, safe, send, word,
 };
+use crate::domain::binding::sha256;
 use crate::domain::money::{Currency, Money};
 use crate::domain::order::{Opened, Paid, Statement, Status};
 use crate::domain::{Clock, Timestamp};
@@ -55,22 +59,36 @@ struct Orders {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Order {
-    order_id: String,
+    #[serde(rename = "orderId")]
+    id: String,
     ext_order_id: Option<String>,
     status: String,
     total_amount: Value,
     currency_code: String,
 }
 
+/// What a refund's notification has not is an order.
 #[derive(Deserialize)]
 struct Notification {
-    order: Notified,
+    order: Option<Notified>,
+}
+
+#[derive(Deserialize)]
+struct Notified {
+    #[serde(rename = "orderId")]
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Refunds {
+    refunds: Vec<Refund>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Notified {
-    order_id: String,
+struct Refund {
+    ext_refund_id: Option<String>,
+    status: String,
 }
 
 impl PayU {
@@ -130,7 +148,7 @@ impl Processor for PayU {
 
     fn takes(&self, money: Money) -> Result<(), &'static str> {
         match money.in_units_of(decimals(money.currency)) {
-            None => Err("is more than PayU takes at once"),
+            None => Err("cannot be paid at PayU to the last unit, and is not rounded"),
             Some(_) => Ok(()),
         }
     }
@@ -158,8 +176,13 @@ impl Processor for PayU {
         // It redirects, which is not followed: the answer says the same.
         if !matches!(answer.status, 200..=302) {
             return Err(match code(&answer).as_deref() {
-                // Opened before under this name, and what was answered then is lost: so nobody was sent there.
-                Some("ORDER_NOT_UNIQUE") => Failure::Refused(Fault::Order),
+                // Opened before under this name, and what was answered then is lost: nobody was sent there, and nobody can be.
+                Some("ORDER_NOT_UNIQUE" | "ERROR_ORDER_NOT_UNIQUE") => {
+                    if let Some(id) = word(&answer, "/orderId") {
+                        self.close(&id).await?;
+                    }
+                    Failure::Refused(Fault::Order)
+                }
                 _ => of_status(answer.status),
             });
         }
@@ -179,7 +202,7 @@ impl Processor for PayU {
         let status = match order.status.as_str() {
             "NEW" | "PENDING" => Status::Open,
             "WAITING_FOR_CONFIRMATION" => Status::Approved,
-            "COMPLETED" => Status::Paid(order.order_id),
+            "COMPLETED" => Status::Paid(order.id),
             "CANCELED" => Status::Closed,
             _ => return Err(Failure::Passing(Fault::Answer)),
         };
@@ -198,33 +221,79 @@ impl Processor for PayU {
         })
     }
 
+    async fn settle(&self, id: &str, _key: &str) -> Result<(), Failure> {
+        let path = format!("api/v2_1/orders/{}/captures", safe(id)?);
+        let answer = self.call(&path, Some(&json!({})), false).await?;
+        match (answer.status, code(&answer).as_deref()) {
+            (200..=299, Some("SUCCESS")) => Ok(()),
+            (200..=299, _) => Err(Failure::Refused(Fault::Order)),
+            (status, _) => Err(of_status(status)),
+        }
+    }
+
     async fn close(&self, id: &str) -> Result<Closing, Failure> {
         let answer = self.call(&format!("api/v2_1/orders/{}", safe(id)?), None, true).await?;
-        match answer.status {
-            200..=299 => Ok(Closing::Closed),
-            400 | 409 | 422 => Ok(Closing::LookAgain),
-            status => Err(of_status(status)),
+        match (answer.status, code(&answer).as_deref()) {
+            (200..=299, Some("SUCCESS")) => Ok(Closing::Closed),
+            // It says no with success, too: it may just have been paid.
+            (200..=299 | 400 | 409 | 422, _) => Ok(Closing::LookAgain),
+            (status, _) => Err(of_status(status)),
         }
     }
 
     async fn refund(&self, paid: &Paid, key: &str) -> Result<(), Failure> {
-        let body = json!({"refund": {"description": "Refund", "extRefundId": key}});
         let path = format!("api/v2_1/orders/{}/refunds", safe(&paid.id)?);
-        let answer = self.call(&path, Some(&body), false).await?;
-        if answer.is_success() {
-            return Ok(());
+        // An answer may have been lost.
+        let known = self.call(&path, None, false).await?;
+        if let Ok(known) = serde_json::from_slice::<Refunds>(&known.body) {
+            let ours = |refund: &Refund| refund.ext_refund_id.as_deref() == Some(key);
+            if known.refunds.iter().any(|refund| ours(refund) && refund.status != "CANCELED") {
+                return Ok(());
+            }
         }
-        Err(of_status(answer.status))
+        // The same to the letter each time, which is not done twice.
+        let body = json!({"refund": {"description": "Refund", "extRefundId": key}});
+        let answer = self.call(&path, Some(&body), false).await?;
+        match (answer.status, word(&answer, "/refund/status").as_deref()) {
+            (200..=299, Some("CANCELED")) => Err(Failure::Refused(Fault::Order)),
+            (200..=299, _) => Ok(()),
+            (status, _) => Err(of_status(status)),
+        }
     }
 
+    /// A hash over the body and the second key. It tells no time, so an old one verifies as well: what it is about is asked for
+    /// anew.
     async fn verify(&self, webhook: &Webhook<'_>, _now: Timestamp) -> Result<Vec<Notice>, Unverified> {
-        let _ = webhook;
-        Err(Unverified::Missing)
+        let header = ["openpayu-signature", "x-openpayu-signature"].into_iter().find_map(webhook.header);
+        let header = header.ok_or(Unverified::Missing)?;
+        let part = |name: &str| {
+            let parts = header.split(';').filter_map(|part| part.trim().split_once('='));
+            parts.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+        };
+        let signature = part("signature").ok_or(Unverified::Missing)?;
+        let signed = [webhook.body, self.account.second_key.expose_secret().as_bytes()].concat();
+        let expected = match part("algorithm") {
+            Some("MD5") => hex(&Md5::digest(&signed)),
+            Some("SHA-256" | "SHA256") => hex(&sha256(&signed)),
+            _ => return Err(Unverified::Missing),
+        };
+        if verify_slices_are_equal(signature.to_ascii_lowercase().as_bytes(), expected.as_bytes()).is_err() {
+            return Err(Unverified::Wrong);
+        }
+        let Ok(said) = serde_json::from_slice::<Notification>(webhook.body) else { return Ok(Vec::new()) };
+        Ok(said.order.map(|order| Notice { id: order.id, livemode: None }).into_iter().collect())
     }
 
     async fn check(&self) -> Result<(), Failure> {
         self.token().await.map(drop)
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// `PayU`'s own word for what was wrong.

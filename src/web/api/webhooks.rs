@@ -30,7 +30,7 @@ pub async fn hear(
     let header = |name: &str| headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let processor = request.match_info().get("payment").unwrap_or_default();
     match gate.hear_webhook(processor, &Webhook { header: &header, body: &body }).await? {
-        Heard::Done => Ok(HttpResponse::NoContent().finish()),
+        Heard::Done => Ok(HttpResponse::Ok().finish()),
         Heard::Later | Heard::Unverified(Unverified::Unavailable) => Err(Problem::later()),
         Heard::Unverified(why) => Err(Problem::unverified(why.code())),
     }
