@@ -33,6 +33,7 @@ mod oauth_answers;
 mod openapi;
 mod pages;
 mod presets;
+mod presets_played;
 mod proxy_identity;
 mod readme;
 mod rounds;
