@@ -30,6 +30,8 @@ mod limits_of_time;
 mod links;
 mod oauth;
 mod oauth_answers;
+mod oauth_instances;
+mod oauth_resource;
 mod openapi;
 mod pages;
 mod presets;
