@@ -401,10 +401,15 @@ impl Kept {
         unneeded
     }
 
-    /// Takes the lease on a slot's tokens, if nobody has it.
-    pub fn lease(&mut self, name: &str, lease: Lease, now: Timestamp) -> bool {
+    /// Takes the lease on a slot's tokens to renew these, if nobody has it. Not if they have been renewed since they were
+    /// looked at: to use their refresh token again would look like theft.
+    pub fn lease(&mut self, name: &str, lease: Lease, old: &Tokens, now: Timestamp) -> bool {
+        let is_old =
+            |set: &Tokens| set.refresh_token == old.refresh_token && set.access_token == old.access_token;
         match self.slots.get_mut(name).map(|grant| &mut grant.held) {
-            Some(Held::Tokens { lease: held, .. }) if held.is_none_or(|other| other.until <= now) => {
+            Some(Held::Tokens { lease: held, sets, .. })
+                if held.is_none_or(|other| other.until <= now) && sets.iter().any(is_old) =>
+            {
                 *held = Some(lease);
                 true
             }
@@ -510,9 +515,13 @@ fn find_tokens<'a>(
     now: Timestamp,
 ) -> Found<'a> {
     let lives = |set: &&Tokens| set.refresh_token.is_some() || !is_over(set, now);
-    let same = |set: &Tokens| resource.is_none() || resource == set.resource.as_deref();
-    let living = || sets.iter().rev().filter(lives);
-    if let Some(set) = living().find(|set| set.cover(scopes) && same(set)) {
+    // What was given for another resource says nothing about this one, and adds nothing to it.
+    let same = |set: &&Tokens| resource.is_none() || resource == set.resource.as_deref();
+    if !sets.iter().any(|set| same(&set)) {
+        return Found::Nothing;
+    }
+    let living = || sets.iter().rev().filter(same).filter(lives);
+    if let Some(set) = living().find(|set| set.cover(scopes)) {
         return Found::Tokens(set);
     }
     Found::Again(living().next().map_or(Again::Lapsed, |widest| Again::More {

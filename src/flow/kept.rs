@@ -209,7 +209,8 @@ impl Gate {
         Ok(Looked::Released(outcome))
     }
 
-    /// Takes the lease on a slot, if nobody has it, and has its tokens renewed. Until when whoever has the lease has it.
+    /// Takes the lease on a slot, if nobody has it, and has its tokens renewed. Until when whoever has the lease has it: until
+    /// now, if these tokens have been renewed already.
     async fn have_renewed(
         &self,
         place: Place<'_>,
@@ -222,7 +223,7 @@ impl Gate {
         let (lease, mine) = self
             .change_kept(client, subject, &Actor::Clock, |kept, now| {
                 let lease = Lease { name, until: now + LEASE };
-                if kept.lease(slot, lease, now) {
+                if kept.lease(slot, lease, old, now) {
                     return Ok(KeptDecision::Change((lease.until, true), Vec::new()));
                 }
                 Ok(KeptDecision::Stay((kept.renewed_until(slot, now).unwrap_or(now), false)))

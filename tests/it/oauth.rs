@@ -11,20 +11,20 @@ use super::harness::issuer::Issuer;
 use super::harness::{Backing, Fleet, Page, Server, Setup, Visitor, ask, eventually};
 
 /// A service whose people authorise two real providers, `one` and `two`.
-struct Gate {
-    people: Issuer,
-    one: Authority,
+pub(crate) struct Gate {
+    pub(crate) people: Issuer,
+    pub(crate) one: Authority,
     two: Authority,
-    fleet: Fleet,
+    pub(crate) fleet: Fleet,
     _secret: tempfile::NamedTempFile,
 }
 
 impl Gate {
-    async fn start(backing: Backing, provider: &str, authority: &Value) -> Self {
+    pub(crate) async fn start(backing: Backing, provider: &str, authority: &Value) -> Self {
         Self::with(backing, provider, authority, |setup| setup).await
     }
 
-    async fn with(
+    pub(crate) async fn with(
         backing: Backing,
         provider: &str,
         authority: &Value,
@@ -59,15 +59,15 @@ impl Gate {
         Self::start(Backing::Embedded, "", &json!({})).await
     }
 
-    fn server(&self) -> &Server {
+    pub(crate) fn server(&self) -> &Server {
         self.fleet.at(0)
     }
 
-    fn person(&self, name: &str) -> Visitor {
+    pub(crate) fn person(&self, name: &str) -> Visitor {
         self.server().visitor().signed_in(self.people.token(name))
     }
 
-    fn ask(&self, more: &Value) -> Value {
+    pub(crate) fn ask(&self, more: &Value) -> Value {
         let mut ask = ask();
         ask["kind"] = "oauth".into();
         ask.as_object_mut().unwrap().remove("secret");
@@ -79,19 +79,19 @@ impl Gate {
         ask
     }
 
-    async fn issue(&self, more: &Value) -> Issued {
+    pub(crate) async fn issue(&self, more: &Value) -> Issued {
         self.server().handler().issue(&self.ask(more)).await
     }
 
     /// Presses Continue: where the browser goes.
-    async fn leave(&self, person: &Visitor, link: &str) -> Url {
+    pub(crate) async fn leave(&self, person: &Visitor, link: &str) -> Url {
         let page = person.get(link).await;
         assert_eq!(page.status, 200, "{}", page.text());
         continue_from(person, link, &page).await
     }
 
     /// Goes to the provider, allows all, and comes back.
-    async fn authorize(&mut self, person: &Visitor, link: &str) -> Page {
+    pub(crate) async fn authorize(&mut self, person: &Visitor, link: &str) -> Page {
         let to = self.leave(person, link).await;
         let back = self.one.approve(to.as_str(), "octocat").await;
         person.get(text(&back, "/to")).await
@@ -107,11 +107,11 @@ async fn continue_from(person: &Visitor, link: &str, page: &Page) -> Url {
     Url::parse(&leaves.attributes("a.button", "href").remove(0)).unwrap()
 }
 
-fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no {pointer} in {value:#}"))
 }
 
-fn query(url: &Url, name: &str) -> Option<String> {
+pub(crate) fn query(url: &Url, name: &str) -> Option<String> {
     url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
@@ -292,7 +292,7 @@ async fn revoked_and_unclaimed_tokens_are_revoked_there() {
     assert_eq!(claim.problem(), (409, "ended"));
 }
 
-fn round(ask: &Value) -> Value {
+pub(crate) fn round(ask: &Value) -> Value {
     let mut call = ask.clone();
     call["protocolVersion"] = "2026-07-28".into();
     call["waitSeconds"] = 0.into();
@@ -580,6 +580,9 @@ async fn a_client_may_sign_instead_of_sending_a_secret() {
 #[case::header_injection(json!({"scopes": ["read\r\nHost: evil"]}), "oauth.scopes[0]")]
 #[case::parameter_in_scope(json!({"scopes": ["a b"]}), "oauth.scopes[0]")]
 #[case::resource(json!({"resource": "/relative"}), "oauth.resource")]
+#[case::resource_without_host(json!({"resource": "urn:example:api"}), "oauth.resource")]
+#[case::resource_with_fragment(json!({"resource": "https://api.example.com/#evil"}), "oauth.resource")]
+#[case::resource_too_long(json!({"resource": format!("https://api.example.com/{}", "a".repeat(2048))}), "oauth.resource")]
 #[case::slot(json!({"keep": {"slot": "a b", "days": 1}}), "oauth.keep.slot")]
 #[case::days(json!({"keep": {"slot": "a", "days": 366}}), "oauth.keep.days")]
 #[case::unknown(json!({"redirectUri": "https://evil.example"}), "oauth.redirectUri")]

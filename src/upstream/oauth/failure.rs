@@ -100,7 +100,16 @@ const DEAD: [&str; 7] = [
     "BAD_REFRESH_TOKEN",
 ];
 
-const UNAVAILABLE: [&str; 2] = ["server_error", "temporarily_unavailable"];
+/// Errors that say that the provider does not work now; those after the second are Slack's, which come with any status.
+pub(super) const UNAVAILABLE: [&str; 7] = [
+    "server_error",
+    "temporarily_unavailable",
+    "internal_error",
+    "fatal_error",
+    "service_unavailable",
+    "request_timeout",
+    "ratelimited",
+];
 
 /// What an error of the authorization endpoint means.
 pub(super) fn of_authorization(error: &str) -> Failure {

@@ -252,10 +252,12 @@ impl Provider {
         let asked = Asked { scopes: &old.scopes, refreshes: true, now: self.clock.now() };
         let key = old.dpop_key.as_deref().map(String::as_str);
         let Answer { tokens, .. } = self.ask_for_tokens(&places, &places.refresh, form, key, &asked).await?;
+        let mut extra = old.extra.clone();
+        extra.extend(tokens.extra);
         Ok(Tokens {
             refresh_token: tokens.refresh_token.or(Some(token)),
             id_token_claims: old.id_token_claims.clone(),
-            extra: if tokens.extra.is_empty() { old.extra.clone() } else { tokens.extra },
+            extra,
             account: tokens.account.or_else(|| old.account.clone()),
             dpop_key: old.dpop_key.clone(),
             resource: old.resource.clone(),

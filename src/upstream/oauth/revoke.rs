@@ -4,7 +4,7 @@ use serde_json::Value;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::failure::{Failure, Fault};
+use super::failure::{Failure, Fault, UNAVAILABLE};
 use super::settings::{
     ClientProof, Revocation, RevocationAuthentication, RevocationBody, RevocationMethod, WhichToken,
 };
@@ -95,6 +95,7 @@ fn done(incoming: &Incoming, by_token: bool) -> Result<(), Failure> {
     let error = answer::members(incoming).as_ref().and_then(answer::error_of);
     match (incoming.status, error.as_deref()) {
         (408 | 429 | 500.., _) => Err(Failure::Passing(Fault::Unavailable)),
+        (_, Some(error)) if UNAVAILABLE.contains(&error) => Err(Failure::Passing(Fault::Unavailable)),
         (_, Some("invalid_client" | "unauthorized_client")) => Err(Failure::Passing(Fault::Configuration)),
         (401 | 403, _) if by_token => Ok(()),
         (300..=399 | 401 | 403, _) => Err(Failure::Passing(Fault::Configuration)),

@@ -61,11 +61,12 @@ proptest! {
     fn one_renews_at_a_time(names in prop::collection::vec(1_u8.., 2..10)) {
         let mut kept = Kept::new(client("weather"), subject("ada"));
         put(&mut kept, 0, &["a".to_owned()]);
-        let until = NOW + Duration::from_secs(10);
-        let won = names.iter().filter(|name| kept.lease("slot", lease(**name, until), NOW)).count();
+        let (until, old) = (NOW + Duration::from_secs(10), tokens("0", &["a".to_owned()]));
+        let won = names.iter().filter(|name| kept.lease("slot", lease(**name, until), &old, NOW)).count();
         prop_assert_eq!(won, 1);
         prop_assert_eq!(kept.renewed_until("slot", NOW), Some(until));
-        prop_assert!(kept.lease("slot", lease(0, until + Duration::from_secs(1)), until), "later another may");
+        let later = lease(0, until + Duration::from_secs(1));
+        prop_assert!(kept.lease("slot", later, &old, until), "later another may");
     }
 }
 
@@ -75,7 +76,7 @@ fn what_is_dropped_while_it_is_renewed_stays_dropped() {
     let scopes = ["a".to_owned()];
     put(&mut kept, 0, &scopes);
     let mine = lease(1, NOW + Duration::from_secs(10));
-    assert!(kept.lease("slot", mine, NOW));
+    assert!(kept.lease("slot", mine, &tokens("0", &scopes), NOW));
     let dropped = kept.drop_slot("slot", Dropped::ByPerson).unwrap();
     assert_eq!(dropped.len(), 1);
     assert_eq!(kept.renewed("slot", &mine, &tokens("0", &scopes), tokens("1", &scopes)), Renewed::Gone);
@@ -89,14 +90,43 @@ fn a_renewal_takes_the_place_of_what_it_renews_and_of_nothing_else() {
     put(&mut kept, 0, &one);
     put(&mut kept, 1, &other);
     let mine = lease(1, NOW + Duration::from_secs(10));
-    assert!(kept.lease("slot", mine, NOW));
+    assert!(kept.lease("slot", mine, &tokens("0", &one), NOW));
     assert_eq!(kept.renewed("slot", &mine, &tokens("0", &one), tokens("2", &one)), Renewed::Kept);
     assert!(finds(&kept, &one) && finds(&kept, &other));
     assert_eq!(kept.renewed_until("slot", NOW), None, "the lease is given up");
+    // Whoever saw the old ones before that does not renew them again.
+    assert!(!kept.lease("slot", lease(2, mine.until), &tokens("0", &one), NOW));
     // The one that is not renewed any more goes, and takes nothing with it.
-    assert!(kept.lease("slot", mine, NOW));
+    assert!(kept.lease("slot", mine, &tokens("2", &one), NOW));
     kept.not_renewed("slot", &mine, &tokens("2", &one), true);
     assert!(!finds(&kept, &one) && finds(&kept, &other));
+}
+
+/// What was given for one resource is no part of what is asked for another (RFC 8707).
+#[test]
+fn another_resource_is_asked_for_as_new() {
+    let mut kept = Kept::new(client("weather"), subject("ada"));
+    let wide = ["a".to_owned(), "b".to_owned()];
+    let asked = |scopes: &[String], resource: Option<&str>| {
+        Request::OAuth(
+            OAuthRequest::new("p".to_owned(), scopes.to_vec(), resource.map(str::to_owned)).unwrap(),
+        )
+    };
+    let of_one = Tokens { resource: Some("https://one.example/".to_owned()), ..tokens("0", &wide) };
+    let keep = Keep::new("keep", "slot", 1).unwrap();
+    let (origin, grant) = (ElicitationId::from_bytes([0; 16]), GrantId::from_bytes([0; 16]));
+    let request = asked(&wide, Some("https://one.example/"));
+    kept.put(&keep, &request, origin, &Outcome::OAuth(Box::new(of_one)), grant, NOW);
+    let find = |request: &Request| match kept.find("slot", Wanted::Request(request), NOW) {
+        Found::Tokens(_) => "tokens",
+        Found::Again(_) => "again",
+        Found::Nothing => "nothing",
+        Found::Values(_) => unreachable!(),
+    };
+    assert_eq!(find(&request), "tokens");
+    assert_eq!(find(&asked(&wide, None)), "tokens", "whoever names none takes any");
+    assert_eq!(find(&asked(&["c".to_owned()], Some("https://one.example/"))), "again");
+    assert_eq!(find(&asked(&wide[..1], Some("https://two.example/"))), "nothing");
 }
 
 #[test]

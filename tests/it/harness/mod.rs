@@ -2,6 +2,7 @@
 //! uses its pages, a browser, and an identity-aware proxy's token issuer.
 
 pub(crate) mod authority;
+pub(crate) mod balancer;
 pub(crate) mod browser;
 pub(crate) mod fleet;
 pub(crate) mod handler;

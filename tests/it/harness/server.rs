@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
+use super::balancer::Balancer;
 use super::issuer::Issuer;
 use super::{Handler, Visitor};
 
@@ -121,6 +122,11 @@ impl Setup {
         self
     }
 
+    /// Behind this balancer, under whose URL it is known.
+    pub(crate) fn behind(self, balancer: &Balancer) -> Self {
+        self.with("SIDEGATE_SERVER__PUBLIC_URL", balancer.url())
+    }
+
     /// Under this path, such as `/gate`.
     pub(crate) const fn under(mut self, prefix: &'static str) -> Self {
         self.prefix = prefix;
@@ -136,6 +142,7 @@ pub(crate) struct Server {
     setup: Arc<Setup>,
     data: Arc<TempDir>,
     child: Child,
+    port: u16,
     url: Url,
 }
 
@@ -184,7 +191,7 @@ impl Server {
             );
         };
         let url = Url::parse(&format!("{url}/")).unwrap();
-        Self { setup, data, child, url }
+        Self { setup, data, child, port, url }
     }
 
     /// Where the service is: with the path prefix, if it has one, and a slash at the end.
@@ -195,6 +202,11 @@ impl Server {
     /// A URL of the service by its path below the prefix, without a slash at its start.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.url)
+    }
+
+    /// Where it listens, whatever its public URL is.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
     }
 
     /// The folder with the service's data.
@@ -306,8 +318,7 @@ impl Server {
 
     /// Starts a new process on the port and the data of one that has ended.
     pub(crate) async fn start_again(&self) -> Self {
-        let port = self.url.port().unwrap();
-        Self::run(Arc::clone(&self.setup), Arc::clone(&self.data), port).await
+        Self::run(Arc::clone(&self.setup), Arc::clone(&self.data), self.port).await
     }
 
     /// Starts another instance, with the same keys; their store must be one that can be shared.
