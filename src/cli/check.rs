@@ -40,7 +40,8 @@ pub(super) fn run(place: &Place) -> Done {
         }
     }
     if let Some(files) = &config.server.tls {
-        tls::server_config(files)?;
+        let certificates = Arc::new(tls::Certificates::load(files, SystemClock.now())?);
+        tls::server_config(certificates, config.api.as_ref().and_then(|api| api.client_ca.as_deref()))?;
         say("ok  TLS certificate and key")?;
     }
     let upstream = Arc::new(Upstream::new(config.allow_addresses.clone())?);

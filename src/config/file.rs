@@ -24,6 +24,7 @@ use crate::redis_client::Durability;
 pub(super) struct File {
     #[serde(default)]
     pub server: Server,
+    pub api: Option<Api>,
     #[serde(default)]
     pub store: Store,
     #[serde(default)]
@@ -71,6 +72,14 @@ impl Default for Server {
             hosts: Vec::new(),
         }
     }
+}
+
+/// A listener for the API alone.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Api {
+    pub listen: SocketAddr,
+    pub client_ca: Option<PathBuf>,
 }
 
 /// Everything but `url` is for a store that several instances share.

@@ -32,6 +32,8 @@ use crate::redis_client;
 pub struct Config {
     /// Where the service listens and how it is reached.
     pub server: Server,
+    /// A listener for the API alone, which is not on the other one then.
+    pub api: Option<Api>,
     /// Where elicitations are kept.
     pub store: StoreSettings,
     /// The file of the key ring.
@@ -77,6 +79,15 @@ pub struct Server {
     pub trusted_proxies: Vec<IpNet>,
     /// Host names, with port if any, that are answered besides that of `public_url`.
     pub hosts: Vec<String>,
+}
+
+/// A listener for the API alone.
+#[derive(Debug, Clone)]
+pub struct Api {
+    /// Its address.
+    pub listen: SocketAddr,
+    /// Whose certificates its callers must have, a PEM file; anybody may connect if there is none.
+    pub client_ca: Option<PathBuf>,
 }
 
 /// Where elicitations are kept.

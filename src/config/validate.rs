@@ -9,7 +9,7 @@ use std::time::Duration;
 use url::{Host, Url};
 
 use super::file::{Client, File, Lifetimes};
-use super::{ClientSettings, Config, ConfigError, IdentitySettings, OperatorSettings, Rates, Server};
+use super::{Api, ClientSettings, Config, ConfigError, IdentitySettings, OperatorSettings, Rates, Server};
 use super::{identity, payments, providers, store};
 use crate::api_key::KeyDigest;
 use crate::domain::text::{Shape, plain};
@@ -38,6 +38,7 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
             trusted_proxies: file.server.trusted_proxies,
             hosts: file.server.hosts,
         },
+        api: file.api.map(|api| Api { listen: api.listen, client_ca: api.client_ca }),
         store: store::checked(file.store, data)?,
         make_key_file: file.keys.file.is_none(),
         lost_keys: file.keys.lost,
@@ -101,6 +102,16 @@ pub(super) fn exposure(config: &Config) -> Result<(), ConfigError> {
     let local_listener = server.listen.ip().is_loopback();
     let proxied = !server.trusted_proxies.is_empty();
     let refuse = |sentence: &str| Err(ConfigError::new(sentence));
+    if let Some(api) = &config.api {
+        if api.client_ca.is_some() && server.tls.is_none() {
+            return refuse("`api.client_ca` needs `server.tls`: without it nobody shows a certificate");
+        }
+        if !api.listen.ip().is_loopback() && server.tls.is_none() && !proxied {
+            return refuse(
+                "`api.listen` can be reached by others without TLS; set `server.tls`, or name the proxy in `server.trusted_proxies`, or listen on 127.0.0.1",
+            );
+        }
+    }
     let Some(url) = &server.public_url else {
         return if local_listener {
             Ok(())

@@ -14,6 +14,8 @@ pub mod pages;
 pub mod problem;
 pub mod tls;
 
+use std::net::SocketAddr;
+
 use actix_web::web;
 use url::Url;
 
@@ -25,12 +27,15 @@ pub struct Site {
     pub prefix: String,
     /// Host names, with port if any, that are answered.
     pub hosts: Vec<String>,
+    /// Where the API is answered and nothing else, if that is a listener of its own.
+    pub api: Option<SocketAddr>,
 }
 
 impl Site {
-    /// The site under `public_url`, which also answers under the names `more_hosts`.
+    /// The site under `public_url`, which also answers under the names `more_hosts`; `api` is the listener of the API, if it has
+    /// one of its own.
     #[must_use]
-    pub fn new(public_url: Url, more_hosts: Vec<String>) -> Self {
+    pub fn new(public_url: Url, more_hosts: Vec<String>, api: Option<SocketAddr>) -> Self {
         let prefix = public_url.path().trim_end_matches('/').to_owned();
         let host = public_url.host_str().unwrap_or_default();
         let mut hosts = more_hosts;
@@ -40,7 +45,10 @@ impl Site {
             (None, Some(port)) => hosts.extend([host.to_owned(), format!("{host}:{port}")]),
             (None, None) => hosts.push(host.to_owned()),
         }
-        Self { public_url, prefix, hosts }
+        if let Some(address) = api {
+            hosts.push(address.to_string());
+        }
+        Self { public_url, prefix, hosts, api }
     }
 
     /// Whether people reach the service by TLS.

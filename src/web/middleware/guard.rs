@@ -31,8 +31,15 @@ pub async fn guard(
     let api = path.starts_with("/v1") || path == "/openapi.json";
     let webhook = path.starts_with("/webhooks/");
     let free = api || health || path.starts_with("/static/");
+    let elsewhere = site.api.is_some_and(|address| {
+        let here = request.app_config().local_addr() == address;
+        !health && here != api
+    });
     let problem = if !health && !is_ours(request.request(), &site) {
         Some(Problem::misdirected())
+    } else if elsewhere {
+        // The API has a listener of its own, and that has nothing else.
+        Some(Problem::not_found())
     } else if free {
         None
     } else {
