@@ -49,4 +49,5 @@ mod shared;
 mod sign_in;
 mod sign_in_browser;
 mod store;
+mod tls;
 mod vault;
