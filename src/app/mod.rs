@@ -99,6 +99,8 @@ impl Application {
         let upstream = Arc::new(Upstream::new(config.allow_addresses.clone())?);
         let clients = clients(config, &upstream, &clock)?;
         let providers = providers(config, &upstream, &clock, &random);
+        let told = clients.all().filter(|client| client.endpoint.is_some()).map(|client| client.id.clone());
+        let told: Vec<_> = told.collect();
         let api_keys = web::Data::new(api_keys(config, &clients));
 
         let certificates = config.server.tls.as_ref().map(|files| Certificates::load(files, clock.now()));
@@ -131,7 +133,7 @@ impl Application {
             clients,
             providers,
             payments,
-            errands: Errands::default(),
+            errands: Errands::new(told),
             public_url: links,
             spans: config.spans,
             quotas: config.quotas,

@@ -20,6 +20,7 @@ use crate::system::{SystemClock, SystemRandom};
 use crate::upstream::Upstream;
 use crate::upstream::oauth::{Provider, Providers, Settings};
 use crate::upstream::payment::{self, Payment, Payments};
+use crate::upstream::webhook::Endpoint;
 use crate::vault::load_key_file;
 use crate::web::extract::caller::ApiKeys;
 
@@ -135,6 +136,10 @@ pub(super) fn clients(
                 source: client.identity.clone(),
                 identity: Arc::clone(identity),
                 round_budget: client.round_budget,
+                endpoint: client
+                    .webhook
+                    .clone()
+                    .map(|settings| Arc::new(Endpoint::new(settings, Arc::clone(upstream)))),
             })
         })
         .collect()

@@ -126,6 +126,15 @@ pub(super) struct Client {
     pub providers: Option<Vec<String>>,
     #[serde(default = "round_budget")]
     pub round_budget: u8,
+    pub webhook: Option<Webhook>,
+}
+
+/// Where a client's server is told what happens.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Webhook {
+    pub url: Url,
+    pub secret_files: Vec<PathBuf>,
 }
 
 /// The fewest calls after which a known MCP client, or shim before one, gives up.
@@ -290,6 +299,7 @@ impl File {
             kinds: None,
             providers: None,
             round_budget: round_budget(),
+            webhook: None,
         });
         self.payments.push(Payment::local());
         self.operators.push(Operator { id: "local".to_owned(), api_key_digests: vec![operator] });

@@ -139,6 +139,8 @@ pub struct ClientSettings {
     pub providers: Option<Vec<String>>,
     /// How many calls of one tool its MCP clients make before they give up.
     pub round_budget: u8,
+    /// Where its server is told what becomes of its elicitations.
+    pub webhook: Option<crate::upstream::webhook::Settings>,
 }
 
 /// One operator.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use secrecy::ExposeSecret as _;
 use url::{Host, Url};
 
-use super::file::{Client, File, Lifetimes};
+use super::file::{Client, File, Lifetimes, Webhook};
 use super::{Api, ClientSettings, Config, ConfigError, IdentitySettings, OperatorSettings, Rates, Server};
 use super::{identity, payments, providers, store};
 use crate::api_key::KeyDigest;
@@ -16,6 +17,7 @@ use crate::domain::text::{Shape, plain};
 use crate::domain::{ClientId, Kind, OperatorId, Spans};
 use crate::flow::Quotas;
 use crate::upstream::payment::settings::Account;
+use crate::upstream::webhook;
 
 pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
     let mut identities = BTreeMap::new();
@@ -217,6 +219,7 @@ fn clients(
         }
         let shown = plain("name", &client.name, Shape { longest: 80, lines: false })
             .map_err(|error| ConfigError::new(format!("client `{id}`: {error}")))?;
+        let webhook = client.webhook.map(|section| webhook(&id, section)).transpose()?;
         let kinds = kinds(&id, client.kinds, identities.get(&identity))?;
         checked.push(ClientSettings {
             kinds,
@@ -227,6 +230,7 @@ fn clients(
             identity,
             providers: client.providers,
             round_budget: client.round_budget,
+            webhook,
         });
     }
     Ok(checked)
@@ -249,6 +253,25 @@ fn kinds(
         )));
     }
     Ok(kinds)
+}
+
+/// Where a client's server is told what happens.
+fn webhook(id: &str, section: Webhook) -> Result<webhook::Settings, ConfigError> {
+    let wrong = |what: &str| ConfigError::new(format!("client `{id}`: {what}"));
+    if !identity::is_protected(&section.url) {
+        return Err(wrong("`webhook.url` must be an https URL"));
+    }
+    let secret = |file: &PathBuf| {
+        let text = store::password("webhook.secret_files", file)?;
+        webhook::read_secret(text.expose_secret()).ok_or_else(|| {
+            wrong("`webhook.secret_files` must each hold `whsec_` and 24 to 64 bytes in base64")
+        })
+    };
+    let secrets = section.secret_files.iter().map(secret).collect::<Result<Vec<_>, _>>()?;
+    if secrets.is_empty() {
+        return Err(wrong("`webhook.secret_files` must list one file, or two while a secret is replaced"));
+    }
+    Ok(webhook::Settings { url: section.url, secrets })
 }
 
 fn api_keys(whose: &str, id: &str, digests: Vec<KeyDigest>) -> Result<Vec<KeyDigest>, ConfigError> {

@@ -67,6 +67,8 @@ pub enum What {
     RevokedThere,
     /// The provider could not be told that.
     NotRevokedThere,
+    /// The client's server could not be told what became of it.
+    NotTold,
 }
 
 impl What {
@@ -102,6 +104,7 @@ impl What {
             Self::Dropped => "dropped",
             Self::RevokedThere => "revoked_there",
             Self::NotRevokedThere => "not_revoked_there",
+            Self::NotTold => "not_told",
         }
     }
 }

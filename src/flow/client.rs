@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Error;
 use crate::domain::{Binding, ClientId, Digest, Invalid, Kind, Subject};
 use crate::identity::IdentitySource;
+use crate::upstream::webhook::Endpoint;
 
 /// An API client as configured.
 pub struct Client {
@@ -25,6 +26,8 @@ pub struct Client {
     pub identity: Arc<dyn IdentitySource>,
     /// How many calls of one tool its MCP clients make before they give up.
     pub round_budget: u8,
+    /// Where its server is told what became of its elicitations, if it is.
+    pub endpoint: Option<Arc<Endpoint>>,
 }
 
 /// Longest issuer or id of a subject, in bytes.

@@ -3,9 +3,10 @@
 //! Who wants something done puts an `Errand` into the queue. The composition root runs [`Gate::run_errands`], which does many
 //! of them at once. What must not be lost is in the store before it is put here, or is worth nothing without an answer.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use futures_util::future::join3;
+use futures_util::future::{join_all, join4};
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 
@@ -13,7 +14,7 @@ use super::callback::Exchange;
 use super::refresh::Refresh;
 use super::undo::Undoing;
 use super::{Error, Gate};
-use crate::domain::ElicitationId;
+use crate::domain::{ClientId, ElicitationId};
 
 /// How many wait at most.
 const WAIT: usize = 4096;
@@ -39,6 +40,8 @@ pub struct Errands {
     asked: Queue<Errand>,
     undos: Queue<Undoing>,
     orders: Queue<(ElicitationId, Vec<String>)>,
+    /// One for each client that is told, since to one endpoint one message goes at a time.
+    notices: BTreeMap<ClientId, Queue<ElicitationId>>,
 }
 
 struct Queue<T> {
@@ -46,9 +49,15 @@ struct Queue<T> {
     receiver: Mutex<Option<mpsc::Receiver<T>>>,
 }
 
-impl Default for Errands {
-    fn default() -> Self {
-        Self { asked: Queue::new(), undos: Queue::new(), orders: Queue::new() }
+impl Errands {
+    /// Empty queues; these clients are told what happens.
+    pub fn new(told: impl IntoIterator<Item = ClientId>) -> Self {
+        Self {
+            notices: told.into_iter().map(|client| (client, Queue::new())).collect(),
+            asked: Queue::new(),
+            undos: Queue::new(),
+            orders: Queue::new(),
+        }
     }
 }
 
@@ -83,6 +92,7 @@ impl Errands {
         self.asked.close();
         self.undos.close();
         self.orders.close();
+        self.notices.values().for_each(Queue::close);
     }
 
     /// Room for one errand.
@@ -97,6 +107,13 @@ impl Errands {
             && let Some(sender) = self.orders.sender()
         {
             let _ = sender.try_send((id, orders));
+        }
+    }
+
+    /// Has a client told what became of an elicitation.
+    pub(super) fn tell(&self, client: &ClientId, id: ElicitationId) {
+        if let Some(sender) = self.notices.get(client).and_then(Queue::sender) {
+            let _ = sender.try_send(id);
         }
     }
 
@@ -121,6 +138,12 @@ impl Gate {
         let orders = self.errands.orders.items().for_each_concurrent(ORDERS_AT_ONCE, async |(id, names)| {
             self.look_at_orders(id, &names).await;
         });
-        join3(errands, undos, orders).await;
+        let notices = join_all(
+            self.errands
+                .notices
+                .iter()
+                .map(|(client, queue)| queue.items().for_each(async move |id| self.tell(client, id).await)),
+        );
+        join4(errands, undos, orders, notices).await;
     }
 }

@@ -104,12 +104,16 @@ impl Gate {
         if record.filing.undo.due.is_some_and(|due| due <= now) {
             return self.take_undo(&stored).await;
         }
+        if record.filing.notices.due().is_some_and(|due| due <= now) {
+            return self.take_notices(&stored, record).await;
+        }
         let (mut elicitation, orders) = record.elicitation.clone().settle(now).look_at_orders(now);
         let ended = elicitation.state().name().is_terminal();
         let unneeded = self.lost_tokens(&record, &elicitation, now).await?;
-        // What is still to be revoked elsewhere is not forgotten, and no order that may be paid or must be paid back.
-        let forgotten =
-            record.filing.undo.is_empty() && unneeded.is_empty() && elicitation.orders_due().is_none();
+        // What is still to be revoked or told elsewhere is not forgotten, and no order that may be paid or must be paid back.
+        let filing = &record.filing;
+        let told = filing.undo.is_empty() && unneeded.is_empty() && !filing.notices.wait();
+        let forgotten = told && elicitation.orders_due().is_none();
         let marks = Marks::of(&elicitation);
         let commit = if ended && forgotten && elicitation.due(now, &self.spans) <= now {
             // It may have expired long ago, while nobody was there to say so.

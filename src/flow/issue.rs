@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::notices::Notices;
 use super::record::{Filing, Idempotency, Record};
 use super::step::Marks;
 use super::undo::Undo;
@@ -228,6 +229,7 @@ impl Gate {
             quotas: [client_quota, subject_quota],
             kept: false,
             orders: Vec::new(),
+            notices: Notices::default(),
             undo: Undo::default(),
         };
         let bindings = filing.bindings().map(|tag| Slot { tag, required: sole });

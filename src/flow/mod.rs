@@ -28,6 +28,7 @@ pub mod kept;
 pub mod keys;
 pub mod manual;
 pub mod mine;
+pub mod notices;
 pub mod open;
 mod orders;
 pub mod page;

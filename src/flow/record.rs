@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::keep::KeptRecord;
+use super::notices::Notices;
 use super::undo::Undo;
 use super::{Error, Gate};
 use crate::domain::ids::hex;
@@ -43,6 +44,9 @@ pub(super) struct Filing {
     /// Lead to it by its orders, as long as it is kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orders: Vec<Tag>,
+    /// What its client is to be told.
+    #[serde(default, skip_serializing_if = "Notices::is_empty")]
+    pub notices: Notices,
     /// Tokens that nobody got, and that their provider is to revoke.
     #[serde(default, skip_serializing_if = "Undo::is_empty")]
     pub undo: Undo,

@@ -135,6 +135,7 @@ impl Gate {
         let was_live = before.elicitation.state().name().is_live();
         let mut filing = before.filing;
         let (kind, state) = (after.terms().kind(), after.state().name());
+        self.tell_of(&mut filing.notices, &after, after.happened(), now);
         let events = self.seal_events(&mut after, actor, reason.as_deref(), now)?;
 
         let mut release = Vec::new();
@@ -172,7 +173,8 @@ impl Gate {
     pub(super) fn record_due(&self, elicitation: &Elicitation, filing: &Filing, now: Timestamp) -> Timestamp {
         let due = elicitation.due(now, &self.spans);
         // What has ended is not erased before that is done.
-        match filing.undo.due.into_iter().chain(elicitation.orders_due()).min() {
+        let others = filing.undo.due.into_iter().chain(elicitation.orders_due()).chain(filing.notices.due());
+        match others.min() {
             Some(first) if due <= now => first,
             Some(first) => first.min(due),
             None => due,

@@ -96,6 +96,8 @@ pub enum Lookup<'a> {
     Kept(&'a ClientId, &'a Subject),
     /// The elicitation of an order: the processor's id in the configuration, and our name for the order.
     Order(&'a str, &'a str),
+    /// The endpoint of a client's server.
+    Endpoint(&'a ClientId),
     /// How many are pending for a client.
     ClientQuota(&'a ClientId),
     /// How many are pending for a person at a client.
@@ -115,6 +117,7 @@ impl Lookup<'_> {
             Self::Order(processor, name) => {
                 length_prefixed(&[b"order", processor.as_bytes(), name.as_bytes()])
             }
+            Self::Endpoint(client) => length_prefixed(&[b"endpoint", client.as_str().as_bytes()]),
             Self::ClientQuota(client) => length_prefixed(&[b"client-quota", client.as_str().as_bytes()]),
             Self::Kept(client, subject) => of_person(b"kept", client, subject),
             Self::SubjectQuota(client, subject) => of_person(b"subject-quota", client, subject),

@@ -162,7 +162,7 @@ fn the_documents_name_what_there_is() {
         assert!(map.contains(&layer), "{} is not on the map", path.display());
     }
     let configuration = std::fs::read_to_string(root.join("docs/CONFIGURATION.md")).unwrap();
-    let settings = ["file.rs", "providers.rs"]
+    let settings = ["file.rs", "providers.rs", "payments.rs"]
         .map(|file| std::fs::read_to_string(root.join("src/config").join(file)).unwrap());
     for line in
         settings.iter().flat_map(|text| text.lines()).filter_map(|line| line.trim().strip_prefix("pub "))

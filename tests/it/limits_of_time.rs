@@ -61,11 +61,12 @@ impl House {
             source: SOURCE.to_owned(),
             identity,
             round_budget: 8,
+            endpoint: None,
         };
         let gate = Gate {
             providers: std::collections::HashMap::new(),
             payments: sidegate::upstream::payment::Payments::default(),
-            errands: sidegate::flow::errands::Errands::default(),
+            errands: sidegate::flow::errands::Errands::new([]),
             store: Arc::new(Memory::new()),
             notify: Arc::new(Local::new()),
             ring: Ring::new(key, Vec::new(), random.clone()),

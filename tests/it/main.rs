@@ -51,3 +51,4 @@ mod sign_in_browser;
 mod store;
 mod tls;
 mod vault;
+mod webhooks_out;

@@ -5,6 +5,7 @@
 
 pub mod admin;
 pub mod admin_kept;
+pub mod admin_webhooks;
 pub mod ask;
 pub mod elicitations;
 pub mod handoffs;
@@ -34,6 +35,8 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(at("/v1/kept/discard", "POST").route(web::post().to(kept::discard)))
         .service(at("/v1/admin/kept/search", "POST").route(web::post().to(admin_kept::search)))
         .service(at("/v1/admin/kept/revoke", "POST").route(web::post().to(admin_kept::revoke)))
+        .service(at("/v1/admin/webhooks/search", "POST").route(web::post().to(admin_webhooks::search)))
+        .service(at("/v1/admin/webhooks/retry", "POST").route(web::post().to(admin_webhooks::retry)))
         .service(at("/v1/admin/elicitations/search", "POST").route(web::post().to(admin::search)))
         .service(at("/v1/admin/elicitations/revoke", "POST").route(web::post().to(admin::revoke_matching)))
         .service(at("/v1/admin/elicitations/{id}/revoke", "POST").route(web::post().to(admin::revoke)))

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
-use super::{admin, admin_kept, elicitations, handoffs, health, kept, prometheus, rounds};
+use super::{admin, admin_kept, admin_webhooks, elicitations, handoffs, health, kept, prometheus, rounds};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -24,6 +24,8 @@ use super::{admin, admin_kept, elicitations, handoffs, health, kept, prometheus,
         kept::discard,
         admin_kept::search,
         admin_kept::revoke,
+        admin_webhooks::search,
+        admin_webhooks::retry,
         admin::search,
         admin::revoke,
         admin::revoke_matching,
