@@ -86,7 +86,7 @@ pub struct Paid {
 pub enum Why {
     /// The elicitation had ended, or had been paid by another order.
     Late,
-    /// It is not what was asked for: the amount, the currency, the mode.
+    /// It is not what was asked for: the amount, the currency, the mode, our name for it.
     Mismatch,
     /// Nobody claimed it, or an operator revoked it before anybody did.
     Unclaimed,

@@ -121,7 +121,7 @@ impl Gate {
         let Some(order) = elicitation.order_named(place.name) else { return Ok(Ok(false)) };
         match said.status {
             // Before anything is taken it must be what was asked for.
-            Status::Approved if live && is_as_asked(&elicitation, said, payment) => {
+            Status::Approved if live && is_as_asked(&elicitation, place, said, payment) => {
                 match payment.processor.settle(id, &format!("{}-settle", place.name)).await {
                     Ok(()) => return Ok(Ok(true)),
                     // The person may choose another way to pay.
@@ -164,7 +164,7 @@ impl Gate {
             .await?;
         if wrong {
             tracing::error!(
-                "something was paid that is not what was asked for: amount, currency or mode differ"
+                "something was paid that is not what was asked for: amount, currency, mode or name differ"
             );
         }
         Ok(Ok(false))
@@ -230,7 +230,9 @@ pub fn webhook_url(public_url: &str, processor: &str) -> String {
     format!("{public_url}/webhooks/{processor}")
 }
 
-fn is_as_asked(elicitation: &Elicitation, said: &Statement, payment: &Payment) -> bool {
+fn is_as_asked(elicitation: &Elicitation, place: Place<'_>, said: &Statement, payment: &Payment) -> bool {
     let Request::Payment(asked) = &elicitation.terms().request else { return false };
-    said.money == Some(asked.money) && said.livemode.is_none_or(|live| live == payment.settings.livemode)
+    said.name.as_deref() == Some(place.name)
+        && said.money == Some(asked.money)
+        && said.livemode.is_none_or(|live| live == payment.settings.livemode)
 }
