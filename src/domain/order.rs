@@ -18,6 +18,8 @@ pub struct Order {
     pub name: String,
     /// When it was begun.
     pub begun_at: Timestamp,
+    /// The service's public URL at that time, below which the browser comes back. It never changes either.
+    pub from: String,
     /// When the processor is to close it by itself. It never changes: a call that is repeated must not differ.
     pub closes_at: Timestamp,
     /// What becomes of money that nothing may be done for.
@@ -141,8 +143,17 @@ const LONGEST: Duration = Duration::from_hours(30 * 24);
 impl Order {
     /// An order that is about to be opened.
     #[must_use]
-    pub const fn new(name: String, closes_at: Timestamp, late: Late, now: Timestamp) -> Self {
-        Self { name, begun_at: now, closes_at, late, stage: Stage::Opening, look_at: Some(now), tries: 0 }
+    pub const fn new(name: String, from: String, closes_at: Timestamp, late: Late, now: Timestamp) -> Self {
+        Self {
+            name,
+            begun_at: now,
+            from,
+            closes_at,
+            late,
+            stage: Stage::Opening,
+            look_at: Some(now),
+            tries: 0,
+        }
     }
 
     /// The processor's name for it, once that is known.

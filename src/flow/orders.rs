@@ -6,7 +6,7 @@
 
 use super::step::{Change, Decision, Needs};
 use super::{Error, Gate};
-use crate::domain::order::{Stage, Statement, Status};
+use crate::domain::order::{Order, Stage, Statement, Status};
 use crate::domain::{Actor, Elicitation, ElicitationId, Outcome, Request, Terms};
 use crate::upstream::payment::{Closing, Failure, Fault, NewOrder, Payment};
 
@@ -179,17 +179,18 @@ impl Gate {
         place: Place<'_>,
         payment: &Payment,
         terms: &Terms,
-        order: &crate::domain::order::Order,
+        order: &Order,
     ) -> Result<Result<(), Failure>, Error> {
         let Request::Payment(request) = &terms.request else { return Err(Error::NotFound) };
-        let link = self.link(place.id);
+        // As it was when the order was begun: another instance, or a later one, repeats the call to the letter.
+        let from = &order.from;
         let new = NewOrder {
             name: place.name,
             request,
             closes_at: order.closes_at,
-            return_url: format!("{}/payment/{}/return", self.public_url, place.id),
-            cancel_url: format!("{link}/payment/not-paid"),
-            webhook_url: webhook_url(&self.public_url, &request.provider),
+            return_url: format!("{from}/payment/{}/return", place.id),
+            cancel_url: format!("{from}/e/{}/payment/not-paid", place.id),
+            webhook_url: webhook_url(from, &request.provider),
         };
         match payment.processor.open(&new).await {
             Ok(opened) => {

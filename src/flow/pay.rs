@@ -169,7 +169,8 @@ impl Gate {
         let (shortest, longest) = payment.processor.lives();
         let wanted = now.until(elicitation.expires_at()) + MARGIN;
         let closes_at = now + wanted.clamp(shortest, longest);
-        Order::new(URL_SAFE_NO_PAD.encode(bytes), closes_at, payment.settings.late, now)
+        let name = URL_SAFE_NO_PAD.encode(bytes);
+        Order::new(name, self.public_url.clone(), closes_at, payment.settings.late, now)
     }
 
     /// A step of the person that ends it.
