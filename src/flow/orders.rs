@@ -58,10 +58,8 @@ impl Gate {
                 Stage::Opening => match self.open_order(place, payment, elicitation.terms(), order).await? {
                     // Now that its name there is known.
                     Ok(()) => continue,
-                    // Nobody was sent there, and nobody will be.
-                    Err(Failure::Refused(_)) => {
-                        self.on_record(place, |elicitation, now| elicitation.order_closed(place.name, now))
-                            .await?;
+                    Err(Failure::Refused(_) | Failure::Spent) => {
+                        self.give_up_opening(place).await?;
                         Ok(())
                     }
                     Err(failure) => Err(failure),
@@ -205,6 +203,18 @@ impl Gate {
                 Ok(Err(failure))
             }
         }
+    }
+
+    /// An order will not be opened: nobody was sent there, and nobody will be.
+    pub(super) async fn give_up_opening(&self, place: Place<'_>) -> Result<(), Error> {
+        self.on_record(place, |elicitation, now| {
+            let opening = |order: &Order| order.stage == Stage::Opening;
+            if !elicitation.order_named(place.name).is_some_and(opening) {
+                return elicitation;
+            }
+            elicitation.order_closed(place.name, now)
+        })
+        .await
     }
 
     /// Puts on record what happened to an order.

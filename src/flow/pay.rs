@@ -134,6 +134,10 @@ impl Gate {
                     self.as_payer(guest, fault.code(), Theirs::fail).await?;
                     return Ok(Err(Paying::Done));
                 }
+                Err(Failure::Spent) => {
+                    self.give_up_opening(place).await?;
+                    break;
+                }
                 Err(_) => break,
             }
         }

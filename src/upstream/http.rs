@@ -124,6 +124,8 @@ pub struct Incoming {
     pub media_type: String,
     /// `DPoP-Nonce`; empty if there was none.
     pub dpop_nonce: String,
+    /// Whether it says that it answered the same before (`Idempotent-Replayed`).
+    pub replayed: bool,
     /// The body.
     pub body: Zeroizing<Vec<u8>>,
 }
@@ -227,6 +229,7 @@ impl Upstream {
         };
         let (status, media_type, dpop_nonce) =
             (answer.status().as_u16(), header("content-type"), header("dpop-nonce"));
+        let replayed = header("idempotent-replayed") == "true";
         let mut body = Zeroizing::new(Vec::new());
         while let Some(chunk) = answer.chunk().await.map_err(|_| UpstreamError::NoAnswer(host.clone()))? {
             if body.len() + chunk.len() > LARGEST {
@@ -234,7 +237,7 @@ impl Upstream {
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Incoming { host, status, media_type, dpop_nonce, body })
+        Ok(Incoming { host, status, media_type, dpop_nonce, replayed, body })
     }
 
     /// Whether somebody answers there, whatever they say.
