@@ -39,6 +39,8 @@ pub enum Paying {
 pub enum NotPaid {
     /// The processor does not do its part, and may the next time.
     Unavailable,
+    /// The person came back, and the processor does not say whether they have paid.
+    Unknown,
     /// The person came back without paying.
     Open,
     /// Something was paid that is not what was asked for.
@@ -159,7 +161,7 @@ impl Gate {
         let open = elicitation.state().name().is_live() && !elicitation.is_processing();
         Ok(match looked {
             _ if !open => None,
-            Err(_) => Some(NotPaid::Unavailable),
+            Err(_) => Some(NotPaid::Unknown),
             Ok(()) if elicitation.is_unclear() => Some(NotPaid::Unclear),
             Ok(()) => Some(NotPaid::Open),
         })
