@@ -238,8 +238,14 @@ async fn an_event_of_failure_after_it_was_paid_changes_nothing(
         shop.server().handler().claim(&issued, None).await.text_at("/credential/payment/provider"),
         "stripe"
     );
+    assert_eq!(shop.deliver(&event, change.clone()).await, [204; 4]);
+    // And takes that back.
+    shop.alter(&order, json!({"status": "complete", "payment_status": "paid"})).await;
     assert_eq!(shop.deliver(&event, change).await, [204; 4]);
-    assert_eq!(shop.state(&issued).await, "claimed");
+    assert_eq!(
+        (shop.state(&issued).await.as_str(), shop.count(&issued.id, "paid_late").await),
+        ("claimed", 0)
+    );
     assert_eq!(shop.till.money("usd").await, (1999, 0));
 }
 
