@@ -172,6 +172,7 @@ async fn a_webhook_about_an_order_of_ours_that_is_not_known_comes_again() {
     shop.alter(&order, json!({"metadata": metadata})).await;
     assert_eq!(shop.deliver(&event, json!({})).await, [204]);
     assert_eq!(shop.state(&issued).await, "completed");
+    shop.fits().await;
 }
 
 /// Of an account with two modes, or whose webhooks of both are sent to one place.
@@ -191,6 +192,7 @@ async fn an_event_of_the_other_mode_is_answered_and_changes_nothing() {
     );
     assert_eq!(shop.deliver(&event, json!({})).await, [204]);
     assert_eq!(shop.state(&issued).await, "completed");
+    shop.fits().await;
 }
 
 /// The section says that it is about money, and the processor plays.
@@ -212,6 +214,7 @@ async fn a_test_event_at_a_live_endpoint_is_answered_and_changes_nothing() {
         (shop.state(&issued).await.as_str(), shop.count(&issued.id, "paid_wrong").await),
         ("in_progress", 1)
     );
+    shop.fits().await;
 }
 
 /// `checkout.session.expired`, and every other word for failure, of what is paid.
@@ -247,6 +250,7 @@ async fn an_event_of_failure_after_it_was_paid_changes_nothing(
         ("claimed", 0)
     );
     assert_eq!(shop.till.money("usd").await, (1999, 0));
+    shop.fits().await;
 }
 
 /// A bank transfer that failed, a second order, and the failure of the first once more.
@@ -322,6 +326,7 @@ async fn what_is_paid_and_not_as_asked_is_neither_completed_nor_failed(
         assert_eq!(shop.till.log("POST", "/v1/refunds").await, Vec::<Value>::new());
     }
     assert_eq!(shop.state(&issued).await, "in_progress");
+    shop.fits().await;
 }
 
 /// `PayPal` takes money only when we ask for it, and we ask for what was agreed alone.
@@ -344,6 +349,7 @@ async fn what_was_approved_and_is_not_as_asked_is_not_captured(#[case] with: Val
         Vec::<Value>::new()
     );
     assert_eq!(shop.till.money("usd").await, (0, 0));
+    shop.fits().await;
 }
 
 /// A double click, two tabs, two instances.

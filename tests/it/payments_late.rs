@@ -150,6 +150,7 @@ async fn closing_that_fails_because_it_was_just_paid_is_looked_at_again(
         assert_eq!((shop.till.money("usd").await, refund_keys(&mut shop).await.len()), ((1999, 0), 0));
     }
     assert_eq!(shop.state(&issued).await, "cancelled");
+    shop.fits().await;
 }
 
 /// An order of an elicitation that ended is closed at once, so that nobody pays it.

@@ -127,6 +127,7 @@ async fn r07_one_payment_serves_one_operation_of_one_person_and_client() {
     let claimed = handler.claim(&issued, None).await.ok();
     assert_eq!(claimed["credential"]["payment"]["reference"], "order-42");
     assert_eq!(handler.claim(&issued, None).await.problem(), (409, "already_claimed"));
+    shop.fits().await;
 }
 
 /// Two sections for one account: the order of one does not complete at the other, though the account knows it.
@@ -150,6 +151,7 @@ async fn r07_an_order_of_one_processor_does_not_complete_at_another() {
     assert_eq!(shop.state(&issued).await, "in_progress");
     assert_eq!(shop.deliver(&event, json!({})).await, [204]);
     assert_eq!(shop.state(&issued).await, "completed");
+    shop.fits().await;
 }
 
 impl Setup {
@@ -205,6 +207,7 @@ async fn r20_r22_one_attempt_has_the_receipt_and_has_it_again(
     assert_eq!(again["credential"].to_string(), receipts.pop_first().unwrap());
     assert_eq!(shop.count(&issued.id, "claimed").await, 1);
     assert_eq!(shop.till.money("usd").await, (1999, 0));
+    shop.fits().await;
 }
 
 const DESCRIPTION: &str = "CANARY-description-7e2f";
@@ -275,6 +278,7 @@ async fn live(shop: &mut Shop) -> Vec<(&'static str, String)> {
         hidden.push(("an order's name", order["metadata"]["sidegate_order"].as_str().unwrap().to_owned()));
         hidden.extend(order["payment_intent"].as_str().map(|id| ("a payment's id", id.to_owned())));
     }
+    shop.fits().await;
     hidden
 }
 

@@ -77,6 +77,7 @@ async fn a_webhook_that_is_not_genuine_is_refused_and_changes_nothing(
     assert_eq!(shop.state(&issued).await, "in_progress");
     assert_eq!(shop.count(&issued.id, "completed").await, 0);
     assert!(shop.server().log().contains(&format!("\"reason\":\"{code}\"")), "{}", shop.server().log());
+    shop.fits().await;
 }
 
 /// While a secret is rolled there are two, here and there; when it is over, the old one does not count any more.
@@ -101,6 +102,7 @@ async fn while_a_secret_is_rolled_both_count() {
     shop.till.ask(&json!({"webhooks": {"secrets": ["whsec_of_neither", OTHER_SECRET]}})).await;
     assert_eq!(shop.deliver(&event, json!({})).await, [204]);
     assert_eq!(shop.state(&issued).await, "completed");
+    shop.fits().await;
 }
 
 /// A genuine event of one processor, at the path of another and at that of none.
@@ -125,6 +127,7 @@ async fn r07_a_webhook_counts_at_its_own_processors_path_alone() {
     }
     assert_eq!(shop.deliver(&event, json!({})).await, [204]);
     assert_eq!(shop.state(&issued).await, "completed");
+    shop.fits().await;
 }
 
 /// A body as Stripe would send it, with its signature, made by the test: what is signed is bytes.
@@ -161,6 +164,7 @@ async fn a_body_is_verified_byte_for_byte() {
     let signature = signed(&wide);
     assert_eq!(send(&shop, wide, &signature).await.status, 204);
     assert_eq!(shop.state(&issued).await, "completed");
+    shop.fits().await;
 }
 
 #[tokio::test]
