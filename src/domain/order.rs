@@ -18,6 +18,8 @@ pub struct Order {
     pub name: String,
     /// When it was begun.
     pub begun_at: Timestamp,
+    /// The service's public URL at that time, below which the browser comes back. It never changes either.
+    pub from: String,
     /// When the processor is to close it by itself. It never changes: a call that is repeated must not differ.
     pub closes_at: Timestamp,
     /// What becomes of money that nothing may be done for.
@@ -88,7 +90,7 @@ pub struct Paid {
 pub enum Why {
     /// The elicitation had ended, or had been paid by another order.
     Late,
-    /// It is not what was asked for: the amount, the currency, the mode.
+    /// It is not what was asked for: the amount, the currency, the mode, our name for it.
     Mismatch,
     /// Nobody claimed it, or an operator revoked it before anybody did.
     Unclaimed,
@@ -160,10 +162,11 @@ impl Stage {
 impl Order {
     /// An order that is about to be opened.
     #[must_use]
-    pub const fn new(name: String, closes_at: Timestamp, late: Late, now: Timestamp) -> Self {
+    pub const fn new(name: String, from: String, closes_at: Timestamp, late: Late, now: Timestamp) -> Self {
         Self {
             name,
             begun_at: now,
+            from,
             closes_at,
             late,
             stage: Stage::Opening,

@@ -6,7 +6,7 @@
 
 use super::step::{Change, Decision, Needs};
 use super::{Error, Gate};
-use crate::domain::order::{Stage, Statement, Status};
+use crate::domain::order::{Order, Stage, Statement, Status};
 use crate::domain::{Actor, Elicitation, ElicitationId, Outcome, Request, Terms};
 use crate::upstream::payment::{Closing, Failure, Fault, NewOrder, Payment};
 
@@ -68,10 +68,8 @@ impl Gate {
                 Stage::Opening => match self.open_order(place, payment, elicitation.terms(), order).await? {
                     // Now that its name there is known.
                     Ok(()) => continue,
-                    // Nobody was sent there, and nobody will be.
-                    Err(Failure::Refused(_)) => {
-                        self.on_record(place, |elicitation, now| elicitation.order_closed(place.name, now))
-                            .await?;
+                    Err(Failure::Refused(_) | Failure::Spent) => {
+                        self.give_up_opening(place).await?;
                         Ok(())
                     }
                     Err(failure) => Err(failure),
@@ -131,7 +129,7 @@ impl Gate {
         let Some(order) = elicitation.order_named(place.name) else { return Ok(Ok(false)) };
         match said.status {
             // Before anything is taken it must be what was asked for.
-            Status::Approved if live && is_as_asked(&elicitation, said, payment) => {
+            Status::Approved if live && is_as_asked(&elicitation, place, said, payment) => {
                 match payment.processor.settle(id, &format!("{}-settle", place.name)).await {
                     Ok(()) => return Ok(Ok(true)),
                     // The person may choose another way to pay.
@@ -173,7 +171,7 @@ impl Gate {
             .await?;
         if wrong {
             tracing::error!(
-                "something was paid that is not what was asked for: amount, currency or mode differ"
+                "something was paid that is not what was asked for: amount, currency, mode or name differ"
             );
         }
         Ok(Ok(false))
@@ -188,17 +186,18 @@ impl Gate {
         place: Place<'_>,
         payment: &Payment,
         terms: &Terms,
-        order: &crate::domain::order::Order,
+        order: &Order,
     ) -> Result<Result<(), Failure>, Error> {
         let Request::Payment(request) = &terms.request else { return Err(Error::NotFound) };
-        let link = self.link(place.id);
+        // As it was when the order was begun: another instance, or a later one, repeats the call to the letter.
+        let from = &order.from;
         let new = NewOrder {
             name: place.name,
             request,
             closes_at: order.closes_at,
-            return_url: format!("{}/payment/{}/return", self.public_url, place.id),
-            cancel_url: format!("{link}/payment/not-paid"),
-            webhook_url: webhook_url(&self.public_url, &request.provider),
+            return_url: format!("{from}/payment/{}/return", place.id),
+            cancel_url: format!("{from}/e/{}/payment/not-paid", place.id),
+            webhook_url: webhook_url(from, &request.provider),
         };
         match payment.processor.open(&new).await {
             Ok(opened) => {
@@ -213,6 +212,18 @@ impl Gate {
                 Ok(Err(failure))
             }
         }
+    }
+
+    /// An order will not be opened: nobody was sent there, and nobody will be.
+    pub(super) async fn give_up_opening(&self, place: Place<'_>) -> Result<(), Error> {
+        self.on_record(place, |elicitation, now| {
+            let opening = |order: &Order| order.stage == Stage::Opening;
+            if !elicitation.order_named(place.name).is_some_and(opening) {
+                return elicitation;
+            }
+            elicitation.order_closed(place.name, now)
+        })
+        .await
     }
 
     /// Puts on record what happened to an order.
@@ -239,7 +250,9 @@ pub fn webhook_url(public_url: &str, processor: &str) -> String {
     format!("{public_url}/webhooks/{processor}")
 }
 
-fn is_as_asked(elicitation: &Elicitation, said: &Statement, payment: &Payment) -> bool {
+fn is_as_asked(elicitation: &Elicitation, place: Place<'_>, said: &Statement, payment: &Payment) -> bool {
     let Request::Payment(asked) = &elicitation.terms().request else { return false };
-    said.money == Some(asked.money) && said.livemode.is_none_or(|live| live == payment.settings.livemode)
+    said.name.as_deref() == Some(place.name)
+        && said.money == Some(asked.money)
+        && said.livemode.is_none_or(|live| live == payment.settings.livemode)
 }

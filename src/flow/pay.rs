@@ -39,6 +39,8 @@ pub enum Paying {
 pub enum NotPaid {
     /// The processor does not do its part, and may the next time.
     Unavailable,
+    /// The person came back, and the processor does not say whether they have paid.
+    Unknown,
     /// The person came back without paying.
     Open,
     /// Something was paid that is not what was asked for.
@@ -97,19 +99,15 @@ impl Gate {
             Err(error) => return Err(error),
         };
         let place = Place { id: guest.id(), name: &order.name };
-        if order.name != fresh.name {
-            // They may have paid by now, and nobody has heard of it.
-            match self.look_at_order(place).await? {
-                Ok(()) => {}
-                Err(Failure::Busy) if order.stage == Stage::Opening => {}
-                Err(_) => return Ok(Paying::Not(NotPaid::Unavailable)),
+        let stage = if order.name == fresh.name {
+            order.stage
+        } else {
+            match self.look_again(guest, place, order.stage).await? {
+                Ok(stage) => stage,
+                Err(why) => return Ok(why),
             }
-            let (elicitation, _) = self.linked(guest.id()).await?;
-            if !elicitation.state().name().is_live() || is_paid(&elicitation) {
-                return Ok(Paying::Done);
-            }
-        }
-        let url = match order.stage {
+        };
+        let url = match stage {
             Stage::Open { url, .. } => url,
             _ => match self.open_patiently(guest, place, payment, order.name == fresh.name).await? {
                 Ok(url) => url,
@@ -120,6 +118,31 @@ impl Gate {
         let errand = Errand::Pay { provider: asked.provider.clone() };
         let browser = self.depart(&departure, Page::Link(guest.id()), errand, url, browser).await?;
         Ok(Paying::Leaves { departure, browser })
+    }
+
+    /// Looks at an order that was begun before: they may have paid it by now, and nobody has heard of it.
+    async fn look_again(
+        &self,
+        guest: &Guest,
+        place: Place<'_>,
+        before: Stage,
+    ) -> Result<Result<Stage, Paying>, Error> {
+        let looked = match before {
+            // Whoever opens it finds out.
+            Stage::Opening => return Ok(Ok(before)),
+            _ => self.look_at_order(place).await?,
+        };
+        let (elicitation, _) = self.linked(guest.id()).await?;
+        if !elicitation.state().name().is_live() || is_paid(&elicitation) {
+            return Ok(Err(Paying::Done));
+        }
+        Ok(match elicitation.order_named(place.name).map(|order| order.stage.clone()) {
+            _ if looked.is_err() => Err(Paying::Not(NotPaid::Unknown)),
+            Some(stage @ (Stage::Open { .. } | Stage::Opening)) => Ok(stage),
+            _ if elicitation.is_unclear() => Err(Paying::Not(NotPaid::Unclear)),
+            // It came to nothing: another is made when they ask for it.
+            _ => Err(Paying::Not(NotPaid::Open)),
+        })
     }
 
     /// Opens an order at its processor, or waits for whoever does. `first`: whether nobody has tried before.
@@ -150,6 +173,10 @@ impl Gate {
                     self.as_payer(guest, fault.code(), Theirs::fail).await?;
                     return Ok(Err(Paying::Done));
                 }
+                Err(Failure::Spent) => {
+                    self.give_up_opening(place).await?;
+                    break;
+                }
                 Err(_) => break,
             }
         }
@@ -171,7 +198,7 @@ impl Gate {
         let open = elicitation.state().name().is_live() && !elicitation.is_processing();
         Ok(match looked {
             _ if !open => None,
-            Err(_) => Some(NotPaid::Unavailable),
+            Err(_) => Some(NotPaid::Unknown),
             Ok(()) if elicitation.is_unclear() => Some(NotPaid::Unclear),
             Ok(()) => Some(NotPaid::Open),
         })
@@ -185,7 +212,8 @@ impl Gate {
         let (shortest, longest) = payment.processor.lives();
         let wanted = now.until(elicitation.expires_at()) + MARGIN;
         let closes_at = now + wanted.clamp(shortest, longest);
-        Order::new(format!("{OURS}{}", URL_SAFE_NO_PAD.encode(bytes)), closes_at, payment.settings.late, now)
+        let name = format!("{OURS}{}", URL_SAFE_NO_PAD.encode(bytes));
+        Order::new(name, self.public_url.clone(), closes_at, payment.settings.late, now)
     }
 
     /// A step of the person that ends it.

@@ -126,6 +126,8 @@ pub struct Incoming {
     pub dpop_nonce: String,
     /// `Retry-After`, where it is a number of seconds.
     pub retry_after: Option<Duration>,
+    /// Whether it says that it answered the same before (`Idempotent-Replayed`).
+    pub replayed: bool,
     /// The body.
     pub body: Zeroizing<Vec<u8>>,
 }
@@ -230,6 +232,7 @@ impl Upstream {
         let (status, media_type, dpop_nonce) =
             (answer.status().as_u16(), header("content-type"), header("dpop-nonce"));
         let retry_after = header("retry-after").parse().ok().map(Duration::from_secs);
+        let replayed = header("idempotent-replayed") == "true";
         let mut body = Zeroizing::new(Vec::new());
         while let Some(chunk) = answer.chunk().await.map_err(|_| UpstreamError::NoAnswer(host.clone()))? {
             if body.len() + chunk.len() > LARGEST {
@@ -237,7 +240,7 @@ impl Upstream {
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Incoming { host, status, media_type, dpop_nonce, retry_after, body })
+        Ok(Incoming { host, status, media_type, dpop_nonce, retry_after, replayed, body })
     }
 
     /// Whether somebody answers there, whatever they say.

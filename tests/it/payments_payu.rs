@@ -10,6 +10,7 @@ use tokio::process::{Child, Command};
 
 use super::harness::handler::{Issued, client};
 use super::harness::issuer::Issuer;
+use super::harness::till::hex;
 use super::harness::{Backing, Fleet, Handler, Setup, Visitor, ask, eventually};
 use super::payments::leave;
 
@@ -252,13 +253,8 @@ async fn a_notification_counts_only_with_a_signature_of_ours() {
     let hash = |algorithm: &str, key: &str| {
         let signed = format!("{body}{key}");
         match algorithm {
-            "MD5" => {
-                <md5::Md5 as md5::Digest>::digest(signed).iter().map(|byte| format!("{byte:02x}")).collect()
-            }
-            _ => sidegate::domain::binding::sha256(signed.as_bytes())
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect::<String>(),
+            "MD5" => hex(&<md5::Md5 as md5::Digest>::digest(signed)),
+            _ => hex(&sidegate::domain::binding::sha256(signed.as_bytes())),
         }
     };
     let signed = |algorithm: &str, key: &str| {

@@ -176,8 +176,13 @@ impl Elicitation {
         let asked = asked.clone();
         let live = self.state.name().is_live();
         let Some(order) = self.orders.iter_mut().find(|order| order.name == name) else { return same(self) };
-        if said.name.as_deref() != Some(name) || order.id().is_some_and(|known| known != id) {
-            return same(self);
+        let ours = said.name.as_deref() == Some(name);
+        match order.id() {
+            Some(known) if known != id => return same(self),
+            None if !ours => return same(self),
+            // What we opened, and bears another name when it is paid, is not what was asked for.
+            Some(_) if !ours && !matches!(said.status, Status::Paid(_)) => return same(self),
+            _ => {}
         }
         // What was taken for closed may have been paid all the same; what was paid stays so.
         let open = order.is_payable() || order.stage == Stage::Closed;
@@ -206,8 +211,9 @@ impl Elicitation {
             }
             Status::Paid(payment) if open => {
                 let paid = Paid { id, payment: payment.clone() };
-                let matches =
-                    said.money == Some(asked.money) && said.livemode.is_none_or(|live| live == livemode);
+                let matches = ours
+                    && said.money == Some(asked.money)
+                    && said.livemode.is_none_or(|live| live == livemode);
                 if !matches {
                     spoil(order, paid, Why::Mismatch, now);
                     return changed(match self.state {

@@ -9,6 +9,9 @@ pub enum Failure {
     /// The same call is under way elsewhere.
     #[error("the same call is under way")]
     Busy,
+    /// It has failed, and will repeat that under this key, whatever it could do under another.
+    #[error("what failed there is repeated for good")]
+    Spent,
     /// It will never do that for this order.
     #[error("{}", .0.code())]
     Refused(Fault),

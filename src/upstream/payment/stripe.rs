@@ -256,6 +256,8 @@ fn success<T: serde::de::DeserializeOwned>(answer: &Incoming) -> Result<T, Failu
 fn error(answer: &Incoming) -> Failure {
     match (answer.status, word(answer, "/error/type").as_deref()) {
         (409, _) => Failure::Busy,
+        // Stripe keeps what it answered first to a key, its own failures included.
+        (500.., _) if answer.replayed => Failure::Spent,
         // Under a key that Stripe has with other parameters: what was opened under it is not ours to find.
         (_, Some("idempotency_error")) => Failure::Refused(Fault::Order),
         (status, _) => of_status(status),

@@ -106,6 +106,7 @@ pub async fn came_to(gate: web::Data<Gate>, pages: web::Data<Pages>, request: Ht
     let words = &pages.text.pay;
     let (status, error) = match request.match_info().get("what") {
         Some("unavailable") => (StatusCode::SERVICE_UNAVAILABLE, &words.unavailable),
+        Some("unknown") => (StatusCode::SERVICE_UNAVAILABLE, &words.unknown),
         Some("not-paid") => (StatusCode::OK, &words.not_paid),
         Some("unclear") => (StatusCode::CONFLICT, &words.unclear),
         _ => return pages.notice(StatusCode::NOT_FOUND, Notice::NotFound, "", ""),
@@ -124,6 +125,7 @@ fn is_open(guest: &Guest) -> bool {
 const fn rest(why: NotPaid) -> &'static str {
     match why {
         NotPaid::Unavailable => "/payment/unavailable",
+        NotPaid::Unknown => "/payment/unknown",
         NotPaid::Open => "/payment/not-paid",
         NotPaid::Unclear => "/payment/unclear",
     }

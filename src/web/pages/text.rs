@@ -111,6 +111,7 @@ pub(super) struct Pay {
     pub(super) happens_held: Phrase,
     pub(super) happens_scope: Phrase,
     pub(super) unavailable: Phrase,
+    pub(super) unknown: Phrase,
     pub(super) not_paid: Phrase,
     pub(super) unclear: Phrase,
 }

@@ -116,6 +116,12 @@ impl Setup {
         self
     }
 
+    /// The first line of the configuration that begins so.
+    pub(crate) fn line(&self, begins: &str) -> String {
+        let config = self.config.as_ref().expect("a local service has no configuration file");
+        config.sections.lines().find(|line| line.starts_with(begins)).unwrap().to_owned()
+    }
+
     /// Over TLS, with a certificate of its own.
     pub(crate) const fn over_tls(mut self) -> Self {
         self.tls = true;

@@ -100,3 +100,12 @@ impl Till {
         answer["violations"].as_array().or(answer.as_array()).unwrap().clone()
     }
 }
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
+}
