@@ -3,11 +3,14 @@
 //! Whatever is believed is only a reason to ask. So each test asks what became of an order that is paid: it is completed when
 //! a webhook was believed, and in progress when it was not.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use reqwest::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
+use sidegate::domain::Clock as _;
+use sidegate::system::SystemClock;
 use tokio::process::Command;
 
 use super::harness::handler::Issued;
@@ -133,11 +136,14 @@ async fn r07_a_webhook_counts_at_its_own_processors_path_alone() {
 /// A body as Stripe would send it, with its signature, made by the test: what is signed is bytes.
 fn signed(body: &[u8]) -> String {
     use aws_lc_rs::hmac;
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let now = SystemClock.now().seconds();
     let key = hmac::Key::new(hmac::HMAC_SHA256, WEBHOOK_SECRET.as_bytes());
     let tag = hmac::sign(&key, &[now.to_string().as_bytes(), b".", body].concat());
-    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("t={now},v1={hex}")
+    let mut signature = format!("t={now},v1=");
+    for byte in tag.as_ref() {
+        let _ = write!(signature, "{byte:02x}");
+    }
+    signature
 }
 
 async fn send(shop: &Shop, body: Vec<u8>, signature: &str) -> Reply {
@@ -207,7 +213,7 @@ async fn a_webhook_that_is_too_large_or_no_event_is_refused_or_passed_over() {
 async fn the_fake_of_stripe_is_taken_for_stripe_by_its_own_library() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/processors");
     let run = Command::new("node").current_dir(folder).arg("sdk.mjs").kill_on_drop(true).output();
-    let output = tokio::time::timeout(std::time::Duration::from_secs(60), run).await.unwrap().unwrap();
+    let output = tokio::time::timeout(std::time::Duration::from_mins(1), run).await.unwrap().unwrap();
     let said = String::from_utf8([output.stdout.clone(), output.stderr].concat()).unwrap();
     assert!(output.status.success(), "{said}");
     let saw: Value = serde_json::from_slice(&output.stdout).unwrap();
