@@ -334,6 +334,7 @@ async fn what_is_paid_and_not_as_asked_is_neither_completed_nor_failed(
 #[case::less(json!({"amount_total": 1}))]
 #[case::other_currency(json!({"currency": "eur"}))]
 #[case::no_amount(json!({"amount_total": null}))]
+#[case::other_order(json!({"client_reference_id": "AAAAAAAAAAAAAAAAAAAAAA order-42"}))]
 #[tokio::test]
 async fn what_was_approved_and_is_not_as_asked_is_not_captured(#[case] with: Value) {
     let mut shop = Shop::start(Kind::PayPal, Backing::Embedded).await;

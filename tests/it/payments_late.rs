@@ -119,6 +119,58 @@ async fn r21_what_is_paid_after_the_end_is_never_released(
     shop.fits().await;
 }
 
+/// At `PayPal` the person approves, and we take the money: not for what has ended.
+#[rstest]
+#[tokio::test]
+async fn r21_what_is_approved_after_the_end_is_not_captured(
+    #[values(End::Expired, End::Cancelled, End::Declined, End::Revoked)] end: End,
+) {
+    let mut shop = Shop::start(Kind::PayPal, Backing::Embedded).await;
+    let issued = if end == End::Expired { short(&shop).await } else { shop.issue().await };
+    let ada = shop.person("ada");
+    let (_, order) = shop.leave(&ada, &issued.url).await;
+    end.happens(&shop, &ada, &issued).await;
+    shop.till.webhooks("hold").await;
+    shop.till.pay(&order, "now").await;
+    let event = shop.last_event().await;
+    assert_eq!(shop.deliver(&event, json!({"times": 4})).await, [200; 4]);
+    ada.get(&shop.back(&issued)).await;
+    assert_eq!(shop.state(&issued).await, end.state());
+    let path = format!("/v2/checkout/orders/{order}/capture");
+    assert_eq!(shop.till.log("POST", &path).await, Vec::<Value>::new());
+    assert_eq!((shop.till.money("usd").await, shop.count(&issued.id, "completed").await), ((0, 0), 0));
+    shop.fits().await;
+}
+
+/// It ends while the money is being taken: then that goes back.
+#[tokio::test]
+async fn r21_what_is_captured_while_it_ends_is_paid_back() {
+    let mut shop = Shop::start(Kind::PayPal, Backing::Embedded).await;
+    let issued = shop.issue().await;
+    let ada = shop.person("ada");
+    let (_, order) = shop.leave(&ada, &issued.url).await;
+    shop.till.webhooks("off").await;
+    shop.till.faults(json!({"POST /v2/checkout/orders/*/capture": {"delay": 1500}})).await;
+    shop.till.pay(&order, "now").await;
+    let back = {
+        let (ada, back) = (ada.clone(), shop.back(&issued));
+        tokio::spawn(async move { ada.get(&back).await })
+    };
+    let (till, path) = (&mut shop.till, format!("/v2/checkout/orders/{order}/capture"));
+    eventually("it is captured", async || (!till.log("POST", &path).await.is_empty()).then_some(())).await;
+    assert_eq!(shop.server().handler().cancel(&issued.id).await.status, 200);
+    back.await.unwrap();
+    shop.happens(&issued.id, "refunded").await;
+    assert_eq!(
+        (shop.state(&issued).await.as_str(), shop.till.money("usd").await),
+        ("cancelled", (1999, 1999))
+    );
+    assert_eq!(ada.get(&issued.url).await.heading(), "Your payment has been paid back");
+    assert_eq!(shop.server().handler().claim(&issued, None).await.problem(), (409, "ended"));
+    assert_eq!(shop.till.log("POST", "/v2/payments/captures/").await.len(), 1);
+    shop.fits().await;
+}
+
 /// Between the question how it stands and the wish to close it, it is paid: the processor refuses to close it, and that says
 /// nothing about money.
 #[rstest]

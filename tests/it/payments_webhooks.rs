@@ -3,11 +3,14 @@
 //! Whatever is believed is only a reason to ask. So each test asks what became of an order that is paid: it is completed when
 //! a webhook was believed, and in progress when it was not.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use reqwest::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
+use sidegate::domain::Clock as _;
+use sidegate::system::SystemClock;
 use tokio::process::Command;
 
 use super::harness::handler::Issued;
@@ -133,11 +136,14 @@ async fn r07_a_webhook_counts_at_its_own_processors_path_alone() {
 /// A body as Stripe would send it, with its signature, made by the test: what is signed is bytes.
 fn signed(body: &[u8]) -> String {
     use aws_lc_rs::hmac;
-    let now = super::harness::issuer::now();
+    let now = SystemClock.now().seconds();
     let key = hmac::Key::new(hmac::HMAC_SHA256, WEBHOOK_SECRET.as_bytes());
     let tag = hmac::sign(&key, &[now.to_string().as_bytes(), b".", body].concat());
-    let hex = super::harness::till::hex(tag.as_ref());
-    format!("t={now},v1={hex}")
+    let mut signature = format!("t={now},v1=");
+    for byte in tag.as_ref() {
+        let _ = write!(signature, "{byte:02x}");
+    }
+    signature
 }
 
 async fn send(shop: &Shop, body: Vec<u8>, signature: &str) -> Reply {
