@@ -4,6 +4,8 @@
 //! All of it can be done twice, at once, by several instances, and be broken off at any point: what goes to a processor is
 //! stored before and has a key, and what comes back is put on record by a step.
 
+use std::time::Duration;
+
 use super::step::{Change, Decision, Needs};
 use super::{Error, Gate};
 use crate::domain::order::{Order, Stage, Statement, Status};
@@ -21,6 +23,8 @@ pub(super) struct Place<'a> {
 pub(super) const OURS: &str = "sg-";
 /// How often one look asks the processor, if each answer leads to another question.
 const QUESTIONS: usize = 6;
+/// How long after the end of an elicitation its money may still be being taken: longer than a call lasts.
+const SETTLING: Duration = Duration::from_mins(1);
 
 impl Gate {
     /// Looks at orders that the sweep found due.
@@ -136,6 +140,14 @@ impl Gate {
                     Err(Failure::Refused(_)) => return Ok(Ok(false)),
                     Err(failure) => return Ok(Err(failure)),
                 }
+            }
+            // Whoever saw it live a moment ago may be taking the money: it is looked at again when that is over.
+            Status::Approved
+                if !live
+                    && order.is_payable()
+                    && elicitation.state().since().is_some_and(|ended| self.now() < ended + SETTLING) =>
+            {
+                return Ok(Ok(false));
             }
             Status::Open | Status::Approved if !live && order.is_payable() => {
                 match payment.processor.close(id).await {
