@@ -131,6 +131,10 @@ impl Gate {
         let (elicitation, _) = self.linked(place.id).await?;
         let live = elicitation.state().name().is_live();
         let Some(order) = elicitation.order_named(place.name) else { return Ok(Ok(false)) };
+        if order.id().is_some_and(|known| known != id) {
+            tracing::warn!("an order at a processor bears the name of another; it is passed over");
+            return Ok(Ok(false));
+        }
         match said.status {
             // Before anything is taken it must be what was asked for.
             Status::Approved if live && is_as_asked(&elicitation, place, said, payment) => {
