@@ -134,7 +134,7 @@ async fn r07_a_webhook_counts_at_its_own_processors_path_alone() {
 }
 
 /// A body as Stripe would send it, with its signature, made by the test: what is signed is bytes.
-fn signed(body: &[u8]) -> String {
+pub(crate) fn signed(body: &[u8]) -> String {
     use aws_lc_rs::hmac;
     let now = SystemClock.now().seconds();
     let key = hmac::Key::new(hmac::HMAC_SHA256, WEBHOOK_SECRET.as_bytes());
