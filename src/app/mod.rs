@@ -1,6 +1,6 @@
 //! The composition root: builds the service from a configuration. The only place that names concrete backends.
 //!
-//! [`parts`] makes what the configuration names; [`upkeep`] is what goes on beside the requests.
+//! `parts` makes what the configuration names; `upkeep` is what goes on beside the requests.
 
 mod parts;
 mod upkeep;
