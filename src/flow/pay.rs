@@ -48,7 +48,7 @@ pub enum NotPaid {
 }
 
 /// How long a press of Pay waits for another press that does the same.
-const PAUSES: [u64; 6] = [0, 200, 400, 800, 1600, 3000];
+const PAUSES: [u64; 5] = [200, 400, 800, 1600, 3000];
 /// How much longer than the elicitation its order can be paid at most: the processor closes it even if nobody tells it to.
 const MARGIN: Duration = Duration::from_mins(1);
 
@@ -153,8 +153,8 @@ impl Gate {
         payment: &Payment,
         first: bool,
     ) -> Result<Result<String, Paying>, Error> {
-        for pause in PAUSES {
-            tokio::time::sleep(Duration::from_millis(pause)).await;
+        let mut pauses = PAUSES.into_iter();
+        loop {
             let (elicitation, _) = self.linked(guest.id()).await?;
             let Some(order) = elicitation.order_named(place.name) else { break };
             if !elicitation.state().name().is_live() {
@@ -167,7 +167,12 @@ impl Gate {
                 return Ok(Err(Paying::Done));
             }
             match self.open_order(place, payment, elicitation.terms(), order).await? {
-                Ok(()) | Err(Failure::Busy) => {}
+                // Now its page is known, or it has ended meanwhile.
+                Ok(()) => {}
+                Err(Failure::Busy) => {
+                    let Some(pause) = pauses.next() else { break };
+                    tokio::time::sleep(Duration::from_millis(pause)).await;
+                }
                 // No try will do: it is the order itself.
                 Err(Failure::Refused(fault)) if first => {
                     self.as_payer(guest, fault.code(), Theirs::fail).await?;
