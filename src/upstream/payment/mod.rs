@@ -3,6 +3,7 @@
 //! The truth about an order is what [`Processor::fetch`] says. Everything that is sent to a processor can be sent again,
 //! unchanged, and does not happen twice: each call that does something takes a key.
 
+mod access;
 mod failure;
 pub mod manual;
 pub mod paypal;

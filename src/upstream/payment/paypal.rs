@@ -1,27 +1,22 @@
 //! `PayPal` Orders v2. What the person approves is not paid yet: we must capture it, and a capture can take a while.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use zeroize::Zeroizing;
 
+use super::access::{Access, Credentials, Sent};
 use super::failure::of_status;
 use super::settings::PayPal as Account;
-use super::{
-    Closing, Failure, Fault, NewOrder, Notice, Processor, Unverified, Webhook, below, safe, send, word,
-};
+use super::{Closing, Failure, Fault, NewOrder, Notice, Processor, Unverified, Webhook, safe, word};
 use crate::domain::money::{Currency, Money};
 use crate::domain::order::{Opened, Paid, Statement, Status};
 use crate::domain::{Clock, Timestamp};
 use crate::upstream::Upstream;
-use crate::upstream::http::{Authorization, Body, Incoming, Outgoing};
+use crate::upstream::http::{Body, Incoming, Outgoing};
 
-/// An access token is used until so long before its end.
-const EARLY: Duration = Duration::from_mins(2);
 /// How far the time of a webhook may be from ours, on either side: `PayPal` sends one for three days, each time with the time of
 /// that try.
 const TOLERANCE: i64 = 300;
@@ -29,16 +24,7 @@ const TOLERANCE: i64 = 300;
 /// The client.
 pub struct PayPal {
     account: Account,
-    upstream: Arc<Upstream>,
-    clock: Arc<dyn Clock>,
-    /// The access token, and until when it is used.
-    token: Mutex<Option<(Zeroizing<String>, Timestamp)>>,
-}
-
-#[derive(Deserialize)]
-struct Token {
-    access_token: Zeroizing<String>,
-    expires_in: u64,
+    access: Access,
 }
 
 #[derive(Deserialize)]
@@ -87,50 +73,27 @@ struct Link {
 impl PayPal {
     /// A client in the name of this account.
     #[must_use]
-    pub const fn new(account: Account, upstream: Arc<Upstream>, clock: Arc<dyn Clock>) -> Self {
-        Self { account, upstream, clock, token: Mutex::new(None) }
+    pub fn new(account: Account, upstream: Arc<Upstream>, clock: Arc<dyn Clock>) -> Self {
+        let credentials = Credentials {
+            api_base: account.api_base.clone(),
+            path: "v1/oauth2/token",
+            id: account.client_id.clone(),
+            secret: account.client_secret.clone(),
+            sent: Sent::Header,
+        };
+        Self { account, access: Access::new(credentials, upstream, clock) }
     }
 
     async fn call(&self, path: &str, body: Option<Body<'_>>, key: Option<&str>) -> Result<Incoming, Failure> {
-        let url = below(&self.account.api_base, path)?;
+        let url = self.access.url(path)?;
         let mut request = match body {
             None => Outgoing::get(&url),
             Some(body) => Outgoing::post(&url, body),
         };
-        request.authorization = Authorization::Bearer(self.token().await?);
         request.headers.extend(key.map(|key| ("PayPal-Request-Id", key.to_owned())));
         // Else an answer to a change is not the whole order.
         request.headers.push(("Prefer", "return=representation".to_owned()));
-        let answer = send(&self.upstream, request).await?;
-        if answer.status == 401 {
-            self.token.lock().unwrap_or_else(PoisonError::into_inner).take();
-        }
-        Ok(answer)
-    }
-
-    async fn token(&self) -> Result<Zeroizing<String>, Failure> {
-        let now = self.clock.now();
-        let known = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((token, until)) = known
-            && now < until
-        {
-            return Ok(token);
-        }
-        let url = below(&self.account.api_base, "v1/oauth2/token")?;
-        let mut request = Outgoing::post(&url, Body::Form(&[("grant_type", "client_credentials")]));
-        let secret = self.account.client_secret.expose_secret();
-        request.authorization =
-            Authorization::Basic(self.account.client_id.clone(), Zeroizing::new(secret.to_owned()));
-        let answer = send(&self.upstream, request).await?;
-        if !answer.is_success() {
-            return Err(of_status(answer.status));
-        }
-        let token: Token =
-            serde_json::from_slice(&answer.body).map_err(|_| Failure::Passing(Fault::Answer))?;
-        let until = now + Duration::from_secs(token.expires_in).saturating_sub(EARLY);
-        *self.token.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((token.access_token.clone(), until));
-        Ok(token.access_token)
+        self.access.send(request).await
     }
 }
 
@@ -285,7 +248,7 @@ impl Processor for PayPal {
     }
 
     async fn check(&self) -> Result<(), Failure> {
-        self.token().await?;
+        self.access.token().await?;
         let path = format!("v1/notifications/webhooks/{}", safe(&self.account.webhook_id)?);
         success::<Value>(&self.call(&path, None, None).await?).map(drop)
     }

@@ -1,7 +1,7 @@
 //! `PayU`, REST API 2.1: an order is opened with a redirect, paid on their page, and told of by signed notifications.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,38 +10,26 @@ use md5::{Digest as _, Md5};
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use zeroize::Zeroizing;
 
+use super::access::{Access, Credentials, Sent};
 use super::failure::of_status;
 use super::settings::PayU as Account;
-use super::{
-    Closing, Failure, Fault, NewOrder, Notice, Processor, Unverified, Webhook, below, safe, send, word,
-};
+use super::{Closing, Failure, Fault, NewOrder, Notice, Processor, Unverified, Webhook, safe, word};
 use crate::domain::binding::sha256;
 use crate::domain::money::{Currency, Money};
 use crate::domain::order::{Opened, Paid, Statement, Status};
 use crate::domain::{Clock, Timestamp};
 use crate::upstream::Upstream;
-use crate::upstream::http::{Authorization, Body, Incoming, Outgoing};
+use crate::upstream::http::{Body, Incoming, Outgoing};
 
-/// An access token is used until so long before its end.
-const EARLY: Duration = Duration::from_mins(2);
 /// `PayU` wants the person's address; it is not passed on.
 const ADDRESS: &str = "127.0.0.1";
 
 /// The client.
 pub struct PayU {
     account: Account,
-    upstream: Arc<Upstream>,
+    access: Access,
     clock: Arc<dyn Clock>,
-    /// The access token, and until when it is used.
-    token: Mutex<Option<(Zeroizing<String>, Timestamp)>>,
-}
-
-#[derive(Deserialize)]
-struct Token {
-    access_token: Zeroizing<String>,
-    expires_in: u64,
 }
 
 #[derive(Deserialize)]
@@ -94,49 +82,25 @@ struct Refund {
 impl PayU {
     /// A client in the name of this account.
     #[must_use]
-    pub const fn new(account: Account, upstream: Arc<Upstream>, clock: Arc<dyn Clock>) -> Self {
-        Self { account, upstream, clock, token: Mutex::new(None) }
+    pub fn new(account: Account, upstream: Arc<Upstream>, clock: Arc<dyn Clock>) -> Self {
+        let credentials = Credentials {
+            api_base: account.api_base.clone(),
+            path: "pl/standard/user/oauth/authorize",
+            id: account.client_id.clone(),
+            secret: account.client_secret.clone(),
+            sent: Sent::Body,
+        };
+        Self { account, access: Access::new(credentials, upstream, Arc::clone(&clock)), clock }
     }
 
     async fn call(&self, path: &str, body: Option<&Value>, deletes: bool) -> Result<Incoming, Failure> {
-        let url = below(&self.account.api_base, path)?;
+        let url = self.access.url(path)?;
         let mut request = match body {
             None => Outgoing::get(&url),
             Some(body) => Outgoing::post(&url, Body::Json(body)),
         };
         request.deletes = deletes;
-        request.authorization = Authorization::Bearer(self.token().await?);
-        let answer = send(&self.upstream, request).await?;
-        if answer.status == 401 {
-            self.token.lock().unwrap_or_else(PoisonError::into_inner).take();
-        }
-        Ok(answer)
-    }
-
-    async fn token(&self) -> Result<Zeroizing<String>, Failure> {
-        let now = self.clock.now();
-        let known = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((token, until)) = known
-            && now < until
-        {
-            return Ok(token);
-        }
-        let url = below(&self.account.api_base, "pl/standard/user/oauth/authorize")?;
-        let form = [
-            ("grant_type", "client_credentials"),
-            ("client_id", self.account.client_id.as_str()),
-            ("client_secret", self.account.client_secret.expose_secret()),
-        ];
-        let answer = send(&self.upstream, Outgoing::post(&url, Body::Form(&form))).await?;
-        if !answer.is_success() {
-            return Err(of_status(answer.status));
-        }
-        let token: Token =
-            serde_json::from_slice(&answer.body).map_err(|_| Failure::Passing(Fault::Answer))?;
-        let until = now + Duration::from_secs(token.expires_in).saturating_sub(EARLY);
-        *self.token.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((token.access_token.clone(), until));
-        Ok(token.access_token)
+        self.access.send(request).await
     }
 }
 
@@ -285,7 +249,7 @@ impl Processor for PayU {
     }
 
     async fn check(&self) -> Result<(), Failure> {
-        self.token().await.map(drop)
+        self.access.token().await.map(drop)
     }
 }
 
