@@ -280,13 +280,13 @@ impl Pages {
 
     /// The page of a payment.
     fn pay(&self, gate: &Gate, guest: &Guest, status: StatusCode, error: Option<&Phrase>) -> HttpResponse {
-        let Request::Payment(request) = &guest.elicitation().terms().request else {
+        let elicitation = guest.elicitation();
+        let Request::Payment(request) = &elicitation.terms().request else {
             return self.notice(StatusCode::NOT_FOUND, Notice::NotFound, "", "");
         };
         let processor = gate.payments.get(&request.provider).map(|payment| &payment.settings);
-        // What is being looked into is not asked for again.
-        let error = error.or_else(|| guest.elicitation().is_unclear().then_some(&self.text.pay.unclear));
-        let page = PayPage::new(self.frame(), (request, processor), self.asked(gate, guest), error);
+        let asked = self.asked(gate, guest);
+        let page = PayPage::new(self.frame(), elicitation, (request, processor), asked, error);
         Self::html(status, &page)
     }
 

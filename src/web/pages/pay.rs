@@ -10,6 +10,7 @@ use super::sign_in::{cookie, set};
 use super::submit::Desk;
 use super::text::{Notice, Pay, Phrase};
 use super::view::{Asked, Frame};
+use crate::domain::Elicitation;
 use crate::domain::order::Late;
 use crate::domain::payment::PaymentRequest;
 use crate::flow::Gate;
@@ -35,6 +36,8 @@ pub(super) struct PayPage<'a> {
     provider: &'a str,
     /// Whether what is paid too late is paid back.
     refunds: bool,
+    /// Whether the person can pay, or pay again: not while it is looked into what they paid.
+    payable: bool,
     /// What went wrong the last time.
     error: Option<String>,
 }
@@ -42,6 +45,7 @@ pub(super) struct PayPage<'a> {
 impl<'a> PayPage<'a> {
     pub(super) fn new(
         frame: Frame<'a>,
+        elicitation: &Elicitation,
         (request, processor): (&'a PaymentRequest, Option<&'a Settings>),
         asked: Asked<'a>,
         error: Option<&Phrase>,
@@ -49,6 +53,8 @@ impl<'a> PayPage<'a> {
         let words = &frame.text.pay;
         let provider = processor.map_or(request.provider.as_str(), |processor| processor.name.as_str());
         let amount = request.money.to_string();
+        let payable = !elicitation.is_unclear();
+        let error = if payable { error } else { Some(&words.unclear) };
         Self {
             title: words.title.with("client", asked.client).with("amount", &amount).to_string(),
             currency: request.money.currency.code(),
@@ -59,6 +65,7 @@ impl<'a> PayPage<'a> {
             error: error.map(|error| error.with("provider", provider).to_string()),
             amount,
             provider,
+            payable,
             words,
             asked,
             frame,

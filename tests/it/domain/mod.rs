@@ -3,6 +3,8 @@
 mod canonical;
 mod kept;
 mod life;
+mod money;
+mod paying;
 mod secret;
 mod text;
 mod time;
