@@ -47,6 +47,16 @@ pub enum NotPaid {
     Unclear,
 }
 
+/// Whether an order leads anywhere.
+enum Way {
+    /// Here it can be paid.
+    Open(String),
+    /// It came to nothing, and another may be begun.
+    Another,
+    /// Nothing can be paid now.
+    None(Paying),
+}
+
 /// How long a press of Pay waits for another press that does the same.
 const PAUSES: [u64; 5] = [200, 400, 800, 1600, 3000];
 /// How much longer than the elicitation its order can be paid at most: the processor closes it even if nobody tells it to.
@@ -71,6 +81,33 @@ impl Gate {
             );
             return Ok(Paying::Not(NotPaid::Unavailable));
         };
+        // Once more if what was begun before has come to nothing meanwhile.
+        for _ in 0..2 {
+            let (order, first) = match self.begin_order(guest, payment, &asked.provider).await? {
+                Ok(begun) => begun,
+                Err(why) => return Ok(why),
+            };
+            let url = match self.way_to(guest, payment, order, first).await? {
+                Way::Open(url) => url,
+                Way::None(why) => return Ok(why),
+                Way::Another => continue,
+            };
+            let departure = self.fresh_name();
+            let errand = Errand::Pay { provider: asked.provider.clone() };
+            let browser = self.depart(&departure, Page::Link(guest.id()), errand, url, browser).await?;
+            return Ok(Paying::Leaves { departure, browser });
+        }
+        Ok(Paying::Not(NotPaid::Open))
+    }
+
+    /// Stores a new order, unless there is one that can be paid. The order, and whether it is the new one; else why there is
+    /// none.
+    async fn begin_order(
+        &self,
+        guest: &Guest,
+        payment: &Payment,
+        provider: &str,
+    ) -> Result<Result<(Order, bool), Paying>, Error> {
         let fresh = self.new_order(guest.elicitation(), payment);
         let begun = self
             .step(guest.id(), guest.actor(), Needs::Record, |found| {
@@ -84,40 +121,49 @@ impl Gate {
                 if order.as_ref().is_some_and(|order| order.name != *name) {
                     return Ok(Decision::Stay(order));
                 }
-                let orders = self.ring.tags(Lookup::Order(&asked.provider, name)).collect();
+                let orders = self.ring.tags(Lookup::Order(provider, name)).collect();
                 Ok(Decision::change(Change { orders, ..Change::from(ordered) }, order))
             })
             .await;
-        let order = match begun {
-            Ok(Some(order)) => order,
-            Ok(None) => return Ok(Paying::Done),
-            Err(Error::Refused(Refusal::PaymentUnclear)) => return Ok(Paying::Not(NotPaid::Unclear)),
+        match begun {
+            Ok(Some(order)) => {
+                let first = order.name == fresh.name;
+                Ok(Ok((order, first)))
+            }
+            Ok(None) => Ok(Err(Paying::Done)),
+            Err(Error::Refused(Refusal::PaymentUnclear)) => Ok(Err(Paying::Not(NotPaid::Unclear))),
             Err(Error::Refused(refusal @ Refusal::TooManyOrders)) => {
                 self.as_payer(guest, refusal.code(), Theirs::fail).await?;
-                return Ok(Paying::Done);
+                Ok(Err(Paying::Done))
             }
-            Err(error) => return Err(error),
-        };
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Where an order can be paid. `first`: whether nobody has tried to open it before.
+    async fn way_to(
+        &self,
+        guest: &Guest,
+        payment: &Payment,
+        order: Order,
+        first: bool,
+    ) -> Result<Way, Error> {
         let place = Place { id: guest.id(), name: &order.name };
-        let stage = if order.name == fresh.name {
+        let stage = if first {
             order.stage
         } else {
             match self.look_again(guest, place, order.stage).await? {
                 Ok(stage) => stage,
-                Err(why) => return Ok(why),
+                Err(way) => return Ok(way),
             }
         };
-        let url = match stage {
-            Stage::Open { url, .. } => url,
-            _ => match self.open_patiently(guest, place, payment, order.name == fresh.name).await? {
-                Ok(url) => url,
-                Err(why) => return Ok(why),
+        Ok(match stage {
+            Stage::Open { url, .. } => Way::Open(url),
+            _ => match self.open_patiently(guest, place, payment, first).await? {
+                Ok(url) => Way::Open(url),
+                Err(why) => Way::None(why),
             },
-        };
-        let departure = self.fresh_name();
-        let errand = Errand::Pay { provider: asked.provider.clone() };
-        let browser = self.depart(&departure, Page::Link(guest.id()), errand, url, browser).await?;
-        Ok(Paying::Leaves { departure, browser })
+        })
     }
 
     /// Looks at an order that was begun before: they may have paid it by now, and nobody has heard of it.
@@ -126,7 +172,7 @@ impl Gate {
         guest: &Guest,
         place: Place<'_>,
         before: Stage,
-    ) -> Result<Result<Stage, Paying>, Error> {
+    ) -> Result<Result<Stage, Way>, Error> {
         let looked = match before {
             // Whoever opens it finds out.
             Stage::Opening => return Ok(Ok(before)),
@@ -134,14 +180,13 @@ impl Gate {
         };
         let (elicitation, _) = self.linked(guest.id()).await?;
         if !elicitation.state().name().is_live() || is_paid(&elicitation) {
-            return Ok(Err(Paying::Done));
+            return Ok(Err(Way::None(Paying::Done)));
         }
         Ok(match elicitation.order_named(place.name).map(|order| order.stage.clone()) {
-            _ if looked.is_err() => Err(Paying::Not(NotPaid::Unknown)),
+            _ if looked.is_err() => Err(Way::None(Paying::Not(NotPaid::Unknown))),
             Some(stage @ (Stage::Open { .. } | Stage::Opening)) => Ok(stage),
-            _ if elicitation.is_unclear() => Err(Paying::Not(NotPaid::Unclear)),
-            // It came to nothing: another is made when they ask for it.
-            _ => Err(Paying::Not(NotPaid::Open)),
+            _ if elicitation.is_unclear() => Err(Way::None(Paying::Not(NotPaid::Unclear))),
+            _ => Err(Way::Another),
         })
     }
 

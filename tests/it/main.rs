@@ -37,6 +37,7 @@ mod openapi;
 mod pages;
 mod payments;
 mod payments_asked;
+mod payments_browser;
 mod payments_crash;
 mod payments_down;
 mod payments_faults;

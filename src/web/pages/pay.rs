@@ -38,8 +38,8 @@ pub(super) struct PayPage<'a> {
     refunds: bool,
     /// Whether the person can pay, or pay again: not while it is looked into what they paid.
     payable: bool,
-    /// What went wrong the last time.
-    error: Option<String>,
+    /// What went wrong the last time, and in more words.
+    error: Option<(&'a Phrase, String)>,
 }
 
 impl<'a> PayPage<'a> {
@@ -54,7 +54,11 @@ impl<'a> PayPage<'a> {
         let provider = processor.map_or(request.provider.as_str(), |processor| processor.name.as_str());
         let amount = request.money.to_string();
         let payable = !elicitation.is_unclear();
-        let error = if payable { error } else { Some(&words.unclear) };
+        let error = if payable {
+            error.map(|error| (&words.error_title, error))
+        } else {
+            Some((&words.unclear_title, &words.unclear))
+        };
         Self {
             title: words.title.with("client", asked.client).with("amount", &amount).to_string(),
             currency: request.money.currency.code(),
@@ -62,7 +66,7 @@ impl<'a> PayPage<'a> {
             description: &request.description,
             payee: processor.and_then(|processor| processor.payee.as_deref()).unwrap_or(asked.client),
             refunds: processor.is_none_or(|processor| processor.late == Late::Refund),
-            error: error.map(|error| error.with("provider", provider).to_string()),
+            error: error.map(|(title, error)| (title, error.with("provider", provider).to_string())),
             amount,
             provider,
             payable,
@@ -111,14 +115,19 @@ pub async fn returned(gate: web::Data<Gate>, pages: web::Data<Pages>, request: H
 /// `GET /e/{id}/payment/{what}`: the page again, with why it is not paid.
 pub async fn came_to(gate: web::Data<Gate>, pages: web::Data<Pages>, request: HttpRequest) -> HttpResponse {
     let words = &pages.text.pay;
-    let (status, error) = match request.match_info().get("what") {
-        Some("unavailable") => (StatusCode::SERVICE_UNAVAILABLE, &words.unavailable),
-        Some("unknown") => (StatusCode::SERVICE_UNAVAILABLE, &words.unknown),
-        Some("not-paid") => (StatusCode::OK, &words.not_paid),
-        Some("unclear") => (StatusCode::CONFLICT, &words.unclear),
+    let what = request.match_info().get("what").unwrap_or_default();
+    let (status, error) = match what {
+        "unavailable" => (StatusCode::SERVICE_UNAVAILABLE, &words.unavailable),
+        "unknown" => (StatusCode::SERVICE_UNAVAILABLE, &words.unknown),
+        "not-paid" => (StatusCode::OK, &words.not_paid),
+        "unclear" => (StatusCode::CONFLICT, &words.unclear),
         _ => return pages.notice(StatusCode::NOT_FOUND, Notice::NotFound, "", ""),
     };
     match arrive(&gate, &pages, &request).await {
+        // What the processor hung on the way back does not stay in the address.
+        Ok(guest) if !request.query_string().is_empty() => {
+            Pages::see_other(format!("{}/payment/{what}", pages.path(guest.elicitation().id())))
+        }
         Ok(guest) if is_open(&guest) => pages.pay(&gate, &guest, status, Some(error)),
         Ok(guest) => pages.standing(&gate, &guest),
         Err(response) => response,

@@ -113,6 +113,7 @@ pub(super) struct Pay {
     pub(super) unavailable: Phrase,
     pub(super) unknown: Phrase,
     pub(super) not_paid: Phrase,
+    pub(super) unclear_title: Phrase,
     pub(super) unclear: Phrase,
 }
 
