@@ -64,3 +64,20 @@ if (copy && navigator.clipboard) {
     button.textContent = copy.dataset.copied;
   });
 }
+
+// What is shown in the console is kept up to date, unless somebody is using it.
+const live = document.querySelector("[data-live]");
+if (live) {
+  const refresh = async () => {
+    if (!document.hidden && !live.contains(document.activeElement)) {
+      const answer = await fetch(location.href, { redirect: "error" }).catch(() => null);
+      if (answer?.ok) {
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        const fresh = page.getElementById(live.id);
+        if (fresh && !live.contains(document.activeElement)) live.replaceChildren(...fresh.childNodes);
+      }
+    }
+    setTimeout(refresh, Number(live.dataset.live) * 1000);
+  };
+  setTimeout(refresh, Number(live.dataset.live) * 1000);
+}

@@ -17,7 +17,7 @@ use actix_web::{App, HttpServer, web};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use self::parts::{api_keys, backends, clients, payments, providers};
+use self::parts::{api_keys, backends, clients, console, payments, providers, sources};
 pub use self::parts::{open_to_read, try_store};
 use self::upkeep::{keep_renewing, keep_sweeping};
 use crate::config::{Config, ConfigError};
@@ -97,7 +97,8 @@ impl Application {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let random: Arc<dyn Random> = Arc::new(SystemRandom);
         let upstream = Arc::new(Upstream::new(config.allow_addresses.clone())?);
-        let clients = clients(config, &upstream, &clock)?;
+        let sources = sources(config, &upstream, &clock);
+        let clients = clients(config, &sources, &upstream)?;
         let providers = providers(config, &upstream, &clock, &random);
         let told = clients.all().filter(|client| client.endpoint.is_some()).map(|client| client.id.clone());
         let told: Vec<_> = told.collect();
@@ -133,6 +134,7 @@ impl Application {
             clients,
             providers,
             payments,
+            console: console(config, &sources),
             errands: Errands::new(told),
             public_url: links,
             spans: config.spans,

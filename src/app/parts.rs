@@ -1,10 +1,12 @@
 //! What the configuration names, made: stores, identity sources, clients, providers, processors.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::StartError;
 use crate::config::{Config, ConfigError, IdentitySettings, SharedStore, StoreSettings};
 use crate::domain::{Clock, Random};
+use crate::flow::console::{Console, Operator, OperatorDoor};
 use crate::flow::issue::longest_kept;
 use crate::flow::keys::Missing;
 use crate::flow::{Client, Clients};
@@ -107,16 +109,39 @@ fn identity_source(
     }
 }
 
+/// The identity sources, by name.
+pub(super) type Sources = BTreeMap<String, Arc<dyn IdentitySource>>;
+
+pub(super) fn sources(config: &Config, upstream: &Arc<Upstream>, clock: &Arc<dyn Clock>) -> Sources {
+    let source = |(name, settings): (&String, &IdentitySettings)| {
+        (name.clone(), identity_source(settings, upstream, clock))
+    };
+    config.identities.iter().map(source).collect()
+}
+
+/// How operators come in.
+pub(super) fn console(config: &Config, sources: &Sources) -> Console {
+    let door = config.console.door.as_ref().and_then(|door| {
+        Some(OperatorDoor {
+            source: door.identity.clone(),
+            identity: Arc::clone(sources.get(&door.identity)?),
+            claim: door.claim.clone(),
+            viewers: door.viewers.clone(),
+            revokers: door.revokers.clone(),
+        })
+    });
+    Console {
+        is_open: door.is_some() || !config.operators.is_empty(),
+        door,
+        two_persons_above: config.console.two_persons_above,
+    }
+}
+
 pub(super) fn clients(
     config: &Config,
+    sources: &Sources,
     upstream: &Arc<Upstream>,
-    clock: &Arc<dyn Clock>,
 ) -> Result<Clients, StartError> {
-    let sources: std::collections::BTreeMap<&String, Arc<dyn IdentitySource>> = config
-        .identities
-        .iter()
-        .map(|(name, settings)| (name, identity_source(settings, upstream, clock)))
-        .collect();
     config
         .clients
         .iter()
@@ -177,9 +202,9 @@ pub(super) fn api_keys(config: &Config, clients: &Clients) -> ApiKeys {
         let client = clients.find(&settings.id);
         settings.api_keys.iter().filter_map(move |digest| Some((*digest, Arc::clone(client?))))
     });
-    let of_operators = config
-        .operators
-        .iter()
-        .flat_map(|operator| operator.api_keys.iter().map(|digest| (*digest, operator.id.clone())));
+    let of_operators = config.operators.iter().flat_map(|operator| {
+        let who = Operator { id: operator.id.clone(), role: operator.role };
+        operator.api_keys.iter().map(move |digest| (*digest, who.clone()))
+    });
     ApiKeys::new(of_clients, of_operators)
 }

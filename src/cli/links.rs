@@ -1,4 +1,7 @@
 //! `sidegate links`: sees and revokes links through the admin API of a running service.
+//!
+//! Exit codes: 0 done; 1 it did not work, such as a service that does not answer; 2 what was asked for makes no sense; 3 there
+//! is no such link; 4 the service refused.
 
 use std::path::PathBuf;
 
@@ -26,6 +29,16 @@ pub(super) enum Links {
         #[arg(long)]
         json: bool,
     },
+    /// Show one link, and what happened to it
+    Show {
+        #[command(flatten)]
+        service: Service,
+        /// The link's id
+        id: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Revoke one link, or all that match
     Revoke {
         #[command(flatten)]
@@ -37,6 +50,12 @@ pub(super) enum Links {
         /// Why, for the audit trail
         #[arg(long)]
         reason: String,
+        /// Pay back what is paid and nobody has claimed; without it those links are left
+        #[arg(long)]
+        refund: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -70,13 +89,24 @@ pub(super) struct Filter {
     /// For the operation of this name
     #[arg(long)]
     operation: Option<String>,
+    /// At this provider or payment processor
+    #[arg(long)]
+    provider: Option<String>,
+    /// Issued before this moment, such as 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "MOMENT")]
+    issued_before: Option<String>,
 }
 
 impl Filter {
     fn to_json(&self) -> Map<String, Value> {
         let mut filter = Map::new();
-        for (name, value) in [("client", &self.client), ("kind", &self.kind), ("operation", &self.operation)]
-        {
+        for (name, value) in [
+            ("client", &self.client),
+            ("kind", &self.kind),
+            ("operation", &self.operation),
+            ("provider", &self.provider),
+            ("issuedBefore", &self.issued_before),
+        ] {
             if let Some(value) = value {
                 filter.insert(name.to_owned(), json!(value));
             }
@@ -93,8 +123,10 @@ impl Links {
         block_on(async {
             match self {
                 Self::List { service, filter, state, json } => list(&service, &filter, state, json).await,
-                Self::Revoke { service, id, filter, reason } => {
-                    revoke(&service, id.as_deref(), &filter, &reason).await
+                Self::Show { service, id, json } => show(&service, &id, json).await,
+                Self::Revoke { service, id, filter, reason, refund, json } => {
+                    let why = json!({"reason": reason, "refund": refund});
+                    revoke(&service, id.as_deref(), &filter, why, json).await
                 }
             }
         })
@@ -137,27 +169,69 @@ fn row(id: &str, state: &str, kind: &str, client: &str, expires: &str, operation
     format!("{id:32}  {state:11}  {kind:7}  {client:12}  {expires:19}  {operation}")
 }
 
-async fn revoke(service: &Service, id: Option<&str>, filter: &Filter, reason: &str) -> Done {
-    let caller = service.caller()?;
-    let mut body = filter.to_json();
-    match id {
-        Some(_) if !body.is_empty() => {
-            return Err(Failure::new("name either one link by its id, or what to match, not both"));
-        }
-        Some(id) => {
-            let path = format!("/v1/admin/elicitations/{id}/revoke");
-            caller.post(&path, &json!({"reason": reason})).await?;
-            say(format!("revoked {id}"))?;
-        }
-        None => {
-            body.insert("reason".to_owned(), json!(reason));
-            let answer = caller.post("/v1/admin/elicitations/revoke", &Value::Object(body)).await?;
-            let count = answer.get("revoked").and_then(Value::as_u64).unwrap_or_default();
-            say(format!("revoked {count}"))?;
-        }
+async fn show(service: &Service, id: &str, as_json: bool) -> Done {
+    let link = service.caller()?.get(&format!("/v1/admin/elicitations/{id}")).await?;
+    if as_json {
+        return Ok(say(link.to_string())?);
+    }
+    let at = |place: &str| text(&link, place).unwrap_or_default();
+    for (name, value) in [
+        ("id", at("/id")),
+        ("state", at("/state")),
+        ("kind", at("/kind")),
+        ("client", at("/client")),
+        ("operation", at("/operation/name")),
+        ("summary", at("/operation/summary")),
+        ("issued", at("/createdAt")),
+        ("expires", at("/expiresAt")),
+    ] {
+        say(format!("{name:10}  {value}"))?;
+    }
+    say("")?;
+    for step in link.get("history").and_then(Value::as_array).into_iter().flatten() {
+        let at = |place: &str| text(step, place).unwrap_or_default();
+        let actor = match (at("/actor/type"), at("/actor/id")) {
+            (actor, "") => actor.to_owned(),
+            (actor, id) => format!("{actor} {id}"),
+        };
+        let line = format!("{}  {:12}  {actor:20}  {}", at("/at"), at("/what"), at("/reason"));
+        say(line.trim_end())?;
+    }
+    if link.get("historyIsWhole") == Some(&json!(false)) {
+        say("The trail is too long to be looked through here; `sidegate audit export` has all of it.")?;
     }
     Ok(())
 }
+
+async fn revoke(service: &Service, id: Option<&str>, filter: &Filter, why: Value, as_json: bool) -> Done {
+    let caller = service.caller()?;
+    let mut body = filter.to_json();
+    let (answer, words) = if let Some(id) = id {
+        if !body.is_empty() {
+            return Err(Failure::with_code(
+                USAGE,
+                "name either one link by its id, or what to match, not both",
+            ));
+        }
+        let answer = caller.post(&format!("/v1/admin/elicitations/{id}/revoke"), &why).await?;
+        (answer, format!("revoked {id}"))
+    } else {
+        body.extend(why.as_object().cloned().unwrap_or_default());
+        let answer = caller.post("/v1/admin/elicitations/revoke", &Value::Object(body)).await?;
+        let count = |name| answer.get(name).and_then(Value::as_u64).unwrap_or_default();
+        let mut words = format!("revoked {}", count("revoked"));
+        if count("paid") > 0 {
+            words = format!("{words}, left {} that are paid; --refund pays them back", count("paid"));
+        }
+        (answer, words)
+    };
+    Ok(say(if as_json { answer.to_string() } else { words })?)
+}
+
+/// Exit codes beside 0 and 1, which is for what did not work.
+const USAGE: u8 = 2;
+const NOT_FOUND: u8 = 3;
+const REFUSED: u8 = 4;
 
 struct Caller {
     http: reqwest::Client,
@@ -182,9 +256,16 @@ impl Service {
 
 impl Caller {
     async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
-        let request = self.http.post(format!("{}{path}", self.url)).bearer_auth(self.key.expose_secret());
+        self.ask(self.http.post(format!("{}{path}", self.url)).json(body)).await
+    }
+
+    async fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.ask(self.http.get(format!("{}{path}", self.url))).await
+    }
+
+    async fn ask(&self, request: reqwest::RequestBuilder) -> Result<Value, Failure> {
         let answer = request
-            .json(body)
+            .bearer_auth(self.key.expose_secret())
             .send()
             .await
             .map_err(|_| Failure::new(format!("the service at {} does not answer", self.url)))?;
@@ -193,7 +274,12 @@ impl Caller {
         if status.is_success() {
             return Ok(body);
         }
-        let detail = text(&body, "/detail").unwrap_or("the service refused");
-        Err(Failure::new(detail.trim_end_matches('.')))
+        let detail = text(&body, "/detail").unwrap_or("the service refused").trim_end_matches('.');
+        Err(match status.as_u16() {
+            404 => Failure::with_code(NOT_FOUND, "there is no such link"),
+            422 => Failure::with_code(USAGE, detail),
+            401 | 403 | 409 => Failure::with_code(REFUSED, detail),
+            _ => Failure::new(detail),
+        })
     }
 }

@@ -17,6 +17,7 @@ use super::payments::Payment;
 use super::{Config, ConfigError, TlsFiles};
 use crate::api_key::KeyDigest;
 use crate::domain::Kind as Asked;
+use crate::flow::console::Role;
 use crate::redis_client::Durability;
 
 #[derive(Deserialize)]
@@ -33,6 +34,8 @@ pub(super) struct File {
     pub clients: Vec<Client>,
     #[serde(default)]
     pub operators: Vec<Operator>,
+    #[serde(default)]
+    pub console: Console,
     #[serde(default)]
     pub identity: BTreeMap<String, Identity>,
     /// Read one by one, each upon its preset.
@@ -146,7 +149,21 @@ const fn round_budget() -> u8 {
 #[serde(deny_unknown_fields)]
 pub(super) struct Operator {
     pub id: String,
+    #[serde(default)]
+    pub role: Role,
     pub api_key_digests: Vec<KeyDigest>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Console {
+    pub identity: Option<String>,
+    pub claim: Option<String>,
+    #[serde(default)]
+    pub viewers: Vec<String>,
+    #[serde(default)]
+    pub revokers: Vec<String>,
+    pub two_persons_above: Option<u64>,
 }
 
 /// One section of `[identity.…]`. Flat, so that an unknown or missing key is named; `source` says which count.
@@ -302,7 +319,11 @@ impl File {
             webhook: None,
         });
         self.payments.push(Payment::local());
-        self.operators.push(Operator { id: "local".to_owned(), api_key_digests: vec![operator] });
+        self.operators.push(Operator {
+            id: "local".to_owned(),
+            role: Role::Revoker,
+            api_key_digests: vec![operator],
+        });
     }
 }
 

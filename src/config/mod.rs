@@ -3,6 +3,7 @@
 //! What is here can be used as it stands: [`Config::load`] refuses anything unknown, missing or unsafe with one
 //! sentence that says what to change.
 
+mod console;
 mod file;
 mod identity;
 mod payments;
@@ -22,6 +23,7 @@ use url::Url;
 use crate::api_key::KeyDigest;
 use crate::domain::{ClientId, Kind, OperatorId, Spans};
 use crate::flow::Quotas;
+use crate::flow::console::Role;
 use crate::identity::handoff::HandoffSettings;
 use crate::identity::oidc::OidcSettings;
 use crate::identity::proxy::ProxySettings;
@@ -44,8 +46,10 @@ pub struct Config {
     pub make_key_file: bool,
     /// The API clients.
     pub clients: Vec<ClientSettings>,
-    /// The operators.
+    /// The operators with keys.
     pub operators: Vec<OperatorSettings>,
+    /// The operators' console.
+    pub console: ConsoleSettings,
     /// The identity sources by name.
     pub identities: BTreeMap<String, IdentitySettings>,
     /// The providers that people can authorise.
@@ -148,8 +152,32 @@ pub struct ClientSettings {
 pub struct OperatorSettings {
     /// The operator's id.
     pub id: OperatorId,
+    /// What they may do.
+    pub role: Role,
     /// Digests of the keys: one, or two while one is replaced.
     pub api_keys: Vec<KeyDigest>,
+}
+
+/// The operators' console.
+#[derive(Debug, Clone)]
+pub struct ConsoleSettings {
+    /// Where operators sign in who have no key.
+    pub door: Option<OperatorDoor>,
+    /// More than so many are revoked at once only if a second operator agrees.
+    pub two_persons_above: Option<u64>,
+}
+
+/// Where operators sign in, and who of those who can is one.
+#[derive(Debug, Clone)]
+pub struct OperatorDoor {
+    /// The name of an identity source that is `oidc`.
+    pub identity: String,
+    /// The claim of the ID token that says so.
+    pub claim: String,
+    /// Its values that make a viewer.
+    pub viewers: Vec<String>,
+    /// Its values that make a revoker.
+    pub revokers: Vec<String>,
 }
 
 /// One identity source.

@@ -11,7 +11,7 @@ use url::{Host, Url};
 
 use super::file::{Client, File, Lifetimes, Webhook};
 use super::{Api, ClientSettings, Config, ConfigError, IdentitySettings, OperatorSettings, Rates, Server};
-use super::{identity, payments, providers, store};
+use super::{console, identity, payments, providers, store};
 use crate::api_key::KeyDigest;
 use crate::domain::text::{Shape, plain};
 use crate::domain::{ClientId, Kind, OperatorId, Spans};
@@ -51,9 +51,11 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
             .into_iter()
             .map(|operator| {
                 let api_keys = api_keys("operator", &operator.id, operator.api_key_digests)?;
-                Ok(OperatorSettings { id: OperatorId::new(name("operators.id", operator.id)?), api_keys })
+                let id = OperatorId::new(name("operators.id", operator.id)?);
+                Ok(OperatorSettings { id, role: operator.role, api_keys })
             })
             .collect::<Result<_, ConfigError>>()?,
+        console: console::checked(file.console, &identities)?,
         identities,
         providers,
         payments,

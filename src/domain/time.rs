@@ -1,11 +1,13 @@
 //! Points in time and the clock they are read from.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
+use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 
 /// RFC 3339 in UTC, always with three digits of a second's fraction, so that times compare as texts do.
@@ -51,6 +53,14 @@ impl std::ops::Add<Duration> for Timestamp {
     }
 }
 
+impl std::ops::Sub<Duration> for Timestamp {
+    type Output = Self;
+
+    fn sub(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
 impl fmt::Display for Timestamp {
     /// RFC 3339 in UTC, with milliseconds, as the HTTP API writes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,6 +72,21 @@ impl fmt::Display for Timestamp {
             Some(text) => f.write_str(&text),
             None => write!(f, "{}ms", self.0),
         }
+    }
+}
+
+/// Not a moment of RFC 3339.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be a moment such as `2026-01-31T12:00:00Z`")]
+pub struct NoMoment;
+
+impl FromStr for Timestamp {
+    type Err = NoMoment;
+
+    /// Reads RFC 3339; what is finer than a millisecond is cut off.
+    fn from_str(text: &str) -> Result<Self, NoMoment> {
+        let moment = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| NoMoment)?;
+        i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000_000)).map(Self).map_err(|_| NoMoment)
     }
 }
 

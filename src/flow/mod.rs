@@ -2,7 +2,7 @@
 //! [`issue`], [`round`], [`open`] ([`sign_in`], [`handoff`], [`session`]), [`submit_secret`] or [`authorize`] and
 //! [`callback`] or [`pay`] and
 //! [`webhook`], [`finish`], [`decline`], [`extend`], [`confirm`], [`poll`], [`claim`], [`cancel`], [`revoke`], [`expire`];
-//! then what is kept: `keep`, [`kept`], `refresh`, [`mine`], [`withdraw`]; [`search`] and [`trail`] for operators;
+//! then what is kept: `keep`, [`kept`], `refresh`, [`mine`], [`withdraw`]; [`search`], [`console`] and [`trail`] for operators;
 //! [`errands`] and `undo` for what is done at providers; and [`keys`] for instances that share a store.
 //!
 //! All of them are methods of [`Gate`]. Each change of an elicitation goes through `step`: load, transition,
@@ -14,6 +14,7 @@ pub mod cancel;
 pub mod claim;
 pub mod client;
 pub mod confirm;
+pub mod console;
 pub mod decline;
 pub mod departure;
 pub mod errands;
@@ -84,6 +85,8 @@ pub struct Gate {
     pub providers: Providers,
     /// The payment processors.
     pub payments: Payments,
+    /// How operators come in.
+    pub console: console::Console,
     /// What is to be done at both.
     pub errands: errands::Errands,
     /// What every link begins with: `public_url` without a slash at its end.
@@ -148,6 +151,12 @@ pub enum Error {
     /// The client is not configured for this kind.
     #[error("this client may not ask for this kind")]
     KindNotAllowed,
+    /// This operator may look, and not revoke.
+    #[error("this operator may not revoke")]
+    NotRevoker,
+    /// There are more than one operator may revoke alone; at most so many.
+    #[error("a second operator must agree")]
+    SecondOperator(u64),
     /// The idempotency key was used with another body.
     #[error("the idempotency key was used with another body")]
     IdempotencyMismatch,

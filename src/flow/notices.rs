@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::console::Revoker;
 use super::record::Record;
 use super::{Error, Gate};
 use crate::domain::{
@@ -303,7 +304,7 @@ impl Gate {
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Unavailable`].
-    pub async fn revive_notices(&self, id: ElicitationId) -> Result<(), Error> {
+    pub async fn revive_notices(&self, _revoker: Revoker<'_>, id: ElicitationId) -> Result<(), Error> {
         self.store.load(id).await?.ok_or(Error::NotFound)?;
         self.settle_notices(id, |notices, now| {
             let revived =

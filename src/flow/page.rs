@@ -18,6 +18,8 @@ pub enum Page {
     Link(ElicitationId),
     /// What is kept for whoever comes in by this door.
     Mine(Door),
+    /// The operators' console.
+    Console,
 }
 
 impl Page {
@@ -26,6 +28,7 @@ impl Page {
         match self {
             Self::Link(id) => id.as_bytes().to_vec(),
             Self::Mine(door) => format!("mine {door}").into_bytes(),
+            Self::Console => b"console".to_vec(),
         }
     }
 }
@@ -97,6 +100,8 @@ impl Gate {
                 let client = self.clients_of(door).next().map(Arc::clone).ok_or(Error::NotFound)?;
                 Ok(Spot { page, client, elicitation: None })
             }
+            // It is no client's.
+            Page::Console => Err(Error::NotFound),
         }
     }
 

@@ -1,10 +1,12 @@
 //! Operators look for elicitations. They see what was agreed and how it stands, never an outcome.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Error, Gate};
-use crate::domain::{ClientId, Elicitation, ElicitationId, Kind, StateName, Subject};
+use crate::domain::{ClientId, Elicitation, ElicitationId, Kind, Request, StateName, Subject, Timestamp};
 
 /// What to look for. What is absent does not matter.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Filter {
     /// Issued by this client.
     pub client: Option<ClientId>,
@@ -14,6 +16,10 @@ pub struct Filter {
     pub kind: Option<Kind>,
     /// For an operation of this name.
     pub operation: Option<String>,
+    /// At this provider or payment processor.
+    pub provider: Option<String>,
+    /// Issued before this moment.
+    pub issued_before: Option<Timestamp>,
     /// In one of these states; empty for any that has not ended.
     pub states: Vec<StateName>,
 }
@@ -32,6 +38,34 @@ impl Filter {
             && same(self.subject.as_ref(), &terms.subject)
             && same(self.kind.as_ref(), &terms.kind())
             && same(self.operation.as_ref(), &terms.operation.name)
+            && self.provider.as_deref().is_none_or(|wanted| Some(wanted) == provider(&terms.request))
+            && self.issued_before.is_none_or(|moment| terms.created_at < moment)
+    }
+
+    /// Whether it says nothing of which, so that all match.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.client.is_none()
+            && self.subject.is_none()
+            && self.kind.is_none()
+            && self.operation.is_none()
+            && self.provider.is_none()
+            && self.issued_before.is_none()
+    }
+
+    /// The same, of those that have not ended.
+    pub(super) fn that_can_be_revoked(&self) -> Self {
+        let states = self.states.iter().copied().filter(|state| !state.is_terminal()).collect();
+        Self { states, ..self.clone() }
+    }
+}
+
+/// Where it is to be authorised or paid.
+fn provider(request: &Request) -> Option<&str> {
+    match request {
+        Request::Secret(_) => None,
+        Request::OAuth(request) => Some(&request.provider),
+        Request::Payment(request) => Some(&request.provider),
     }
 }
 

@@ -16,7 +16,7 @@ pub const IDLE: Duration = Duration::from_mins(15);
 /// Every session ends after this time.
 pub const LONGEST: Duration = Duration::from_hours(8);
 /// How often its use is noted at most.
-const NOTED_EVERY: Duration = Duration::from_mins(1);
+pub(super) const NOTED_EVERY: Duration = Duration::from_mins(1);
 
 /// Who signed in, at which source.
 #[derive(Serialize, Deserialize)]

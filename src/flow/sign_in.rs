@@ -6,9 +6,9 @@
 use super::departure::{Errand, Known, Went};
 use super::form::FormProof;
 use super::page::{Page, Spot};
-use super::{Client, Error, Gate};
+use super::{Error, Gate};
 use crate::domain::{Actor, Subject};
-use crate::identity::{Browser, Person, Reason, Returned, SignInError, Ties, Way};
+use crate::identity::{Browser, Person, Reason, Returned, SignInError, SignedIn, Ties, Way};
 
 /// What comes of asking to sign in.
 pub enum Begun {
@@ -64,7 +64,7 @@ impl Gate {
             self.end_session(client, browser).await?;
         }
         let name = self.fresh_name();
-        let (to, errand) = match self.destination(client, &name, again).await {
+        let (to, errand) = match self.destination(&client.source, client.identity.way(), &name, again).await {
             Ok(Some(destination)) => destination,
             Ok(None) => return Err(Error::NotFound),
             Err(error) => {
@@ -76,21 +76,22 @@ impl Gate {
         Ok(Begun::Leaves { departure: name, browser })
     }
 
-    /// Where the client's source sends the browser, and what ties its return to this.
-    async fn destination(
+    /// Where a source sends the browser, and what ties its return to this.
+    pub(super) async fn destination(
         &self,
-        client: &Client,
+        source_name: &str,
+        way: Way<'_>,
         name: &str,
         again: bool,
     ) -> Result<Option<(String, Errand)>, SignInError> {
-        let source_name = client.source.clone();
-        match client.identity.way() {
+        let source_name = source_name.to_owned();
+        match way {
             Way::SignIn(source) => {
                 let ties = Ties {
                     state: name.to_owned(),
                     nonce: self.fresh_name(),
                     verifier: self.fresh_name(),
-                    redirect_uri: format!("{}/signin/{}/callback", self.public_url, client.source),
+                    redirect_uri: format!("{}/signin/{source_name}/callback", self.public_url),
                 };
                 let to = source.begin(&ties, again).await?;
                 Ok(Some((to.into(), Errand::SignIn { source: source_name, ties })))
@@ -118,6 +119,9 @@ impl Gate {
             self.note_stray(Reason::SignInUnknown).await?;
             return Ok(None);
         };
+        if known.page == Page::Console {
+            return self.finish_operator_sign_in(&known, state, returned, browser).await;
+        }
         let spot = match self.spot(known.page.clone()).await {
             Err(Error::NotFound) => return Ok(None),
             other => other?,
@@ -125,7 +129,9 @@ impl Gate {
         let who = match self.come_back(&known, state, browser).await? {
             Err(error) => Err(error),
             Ok(ties) => match spot.client.identity.way() {
-                Way::SignIn(way) if spot.client.source == source => way.finish(returned, &ties).await,
+                Way::SignIn(way) if spot.client.source == source => {
+                    way.finish(returned, &ties).await.map(|SignedIn { subject, name, .. }| (subject, name))
+                }
                 _ => Err(SignInError::Refused(Reason::SignInUnknown)),
             },
         };
@@ -150,7 +156,7 @@ impl Gate {
     }
 
     /// Lets a sign-in come back, once, in its own browser.
-    async fn come_back(
+    pub(super) async fn come_back(
         &self,
         known: &Known,
         state: &str,

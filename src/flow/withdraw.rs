@@ -1,14 +1,18 @@
 //! Operators look for what is kept, and withdraw it. They see whose it is and what it allows, never the credential.
 
+use serde::{Deserialize, Serialize};
+
+use super::console::Revoker;
+use super::console::query::Query;
 use super::keep::KeptDecision;
 use super::record::Held;
-use super::revoke::Reason;
+use super::revoke::{Reason, Tally};
 use super::{Error, Gate};
 use crate::domain::kept::{self, Dropped, Grant, Kept};
-use crate::domain::{Actor, ClientId, ElicitationId, GrantId, Kind, OperatorId, Subject};
+use crate::domain::{Actor, ClientId, ElicitationId, GrantId, Kind, Subject};
 
 /// What to look for. What is absent does not matter.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct KeptFilter {
     /// The one of this id.
     pub id: Option<GrantId>,
@@ -112,34 +116,50 @@ impl Gate {
     /// Withdraws all that match: from then on nothing of it is released, and its provider is told. Returns how many.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; some may have been withdrawn by then.
+    /// [`Error::SecondOperator`] if there are more than one operator may withdraw alone; [`Error::Unavailable`]: some may have
+    /// been withdrawn by then.
     pub async fn withdraw_kept(
         &self,
-        operator: &OperatorId,
+        revoker: Revoker<'_>,
         filter: &KeptFilter,
         reason: &Reason,
     ) -> Result<u64, Error> {
-        let (mut after, mut withdrawn) = (None, 0);
+        self.one_is_enough(&Query::Kept(filter.clone())).await?;
+        let (mut after, mut sum) = (None, Tally::default());
         loop {
-            let page = self.search_kept(filter, after, READ).await?;
-            for entry in page.found {
-                let KeptEntry { client, subject, slot, grant } = entry;
-                let actor = Actor::Operator(operator.clone());
-                withdrawn += self
-                    .change_kept(&client, &subject, &actor, |kept, _| {
-                        if kept.slot(&slot).is_none_or(|now| now.id != grant.id) {
-                            return Ok(KeptDecision::Stay(0));
-                        }
-                        let dropped = kept.drop_slot(&slot, Dropped::ByOperator(reason.words().to_owned()));
-                        Ok(dropped
-                            .map_or(KeptDecision::Stay(0), |unneeded| KeptDecision::Change(1, unneeded)))
-                    })
-                    .await?;
-            }
-            after = page.next;
+            let (tally, next) = self.withdraw_part(revoker, filter, after, READ, reason).await?;
+            sum = sum + tally;
+            after = next;
             if after.is_none() {
-                return Ok(withdrawn);
+                return Ok(sum.revoked);
             }
         }
+    }
+
+    /// The same for those in about `limit` records after `after`. Returns what became of them, and where to go on.
+    pub(super) async fn withdraw_part(
+        &self,
+        revoker: Revoker<'_>,
+        filter: &KeptFilter,
+        after: Option<ElicitationId>,
+        limit: usize,
+        reason: &Reason,
+    ) -> Result<(Tally, Option<ElicitationId>), Error> {
+        let page = self.search_kept(filter, after, limit).await?;
+        let mut tally = Tally::default();
+        for entry in page.found {
+            let KeptEntry { client, subject, slot, grant } = entry;
+            let actor = Actor::Operator(revoker.id().clone());
+            tally.revoked += self
+                .change_kept(&client, &subject, &actor, |kept, _| {
+                    if kept.slot(&slot).is_none_or(|now| now.id != grant.id) {
+                        return Ok(KeptDecision::Stay(0));
+                    }
+                    let dropped = kept.drop_slot(&slot, Dropped::ByOperator(reason.words().to_owned()));
+                    Ok(dropped.map_or(KeptDecision::Stay(0), |unneeded| KeptDecision::Change(1, unneeded)))
+                })
+                .await?;
+        }
+        Ok((tally, page.next))
     }
 }

@@ -21,7 +21,7 @@ use crate::domain::Subject;
 use crate::domain::binding::{length_prefixed, sha256};
 use crate::domain::text::{Shape, plain};
 use crate::upstream::metadata::DiscoveryError;
-use crate::upstream::token::Rejected;
+use crate::upstream::token::{Claims, Rejected};
 use handoff::Handoff;
 
 /// What a request tells about the browser that made it.
@@ -128,6 +128,8 @@ pub enum Reason {
     Ticket,
     /// A sign-in came back in another browser than the one that began it.
     OtherBrowser,
+    /// They are no operator.
+    NoOperator,
     /// The person said no at the issuer.
     Denied,
     /// The issuer answered with another error.
@@ -163,6 +165,7 @@ impl Reason {
             Self::Replayed => "sign_in_replayed",
             Self::Ticket => "handoff_ticket",
             Self::OtherBrowser => "sign_in_other_browser",
+            Self::NoOperator => "sign_in_no_operator",
             Self::Denied => "sign_in_denied",
             Self::IssuerError => "sign_in_error",
             Self::AnsweringIssuer => "sign_in_issuer",
@@ -254,6 +257,16 @@ pub struct Returned<'a> {
     pub error: Option<&'a str>,
 }
 
+/// Somebody who signed in.
+pub struct SignedIn {
+    /// Who it is.
+    pub subject: Subject,
+    /// What to call them.
+    pub name: String,
+    /// What the source says of them besides: the verified claims of the ID token.
+    pub claims: Claims,
+}
+
 /// Why a sign-in did not come about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignInError {
@@ -282,9 +295,9 @@ pub trait SignIn {
     /// [`SignInError`].
     async fn begin(&self, ties: &Ties, again: bool) -> Result<Url, SignInError>;
 
-    /// Who has signed in, and what to call them.
+    /// Who has signed in.
     ///
     /// # Errors
     /// [`SignInError`].
-    async fn finish(&self, returned: Returned<'_>, ties: &Ties) -> Result<(Subject, String), SignInError>;
+    async fn finish(&self, returned: Returned<'_>, ties: &Ties) -> Result<SignedIn, SignInError>;
 }

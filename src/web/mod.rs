@@ -7,6 +7,7 @@
 pub mod address;
 pub mod api;
 pub mod assets;
+pub mod console;
 pub mod extract;
 pub mod limits;
 pub mod middleware;
@@ -62,9 +63,11 @@ impl Site {
 pub fn routes(config: &mut web::ServiceConfig, prefix: &str) {
     config.configure(api::health_routes);
     if prefix.is_empty() {
-        config.configure(api::routes).configure(pages::routes);
+        config.configure(api::routes).configure(pages::routes).configure(console::routes);
     } else {
-        config.service(web::scope(prefix).configure(api::routes).configure(pages::routes));
+        config.service(
+            web::scope(prefix).configure(api::routes).configure(pages::routes).configure(console::routes),
+        );
     }
     config.default_service(web::to(pages::not_found));
 }

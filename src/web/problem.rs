@@ -182,6 +182,12 @@ impl Problem {
         self.0.code
     }
 
+    /// What is wrong and what to do.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
     /// The HTTP status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
@@ -255,6 +261,18 @@ impl From<flow::Error> for Problem {
                 "This client may not ask for this kind; its `kinds` in the configuration say what it may ask for.",
             )
             .at_field("kind"),
+            Error::NotRevoker => Self::new(
+                StatusCode::FORBIDDEN,
+                "role_missing",
+                "Role missing",
+                "This operator may look and not revoke; their `role` in the configuration says so.",
+            ),
+            Error::SecondOperator(most) => Self::new(
+                StatusCode::CONFLICT,
+                "second_operator_needed",
+                "Second operator needed",
+                format!("More than {most} match: one operator cannot revoke them alone. Narrow it down, or ask for it in the console, where a second operator can agree."),
+            ),
             Error::IdempotencyMismatch => Self::new(
                 StatusCode::CONFLICT,
                 "idempotency_mismatch",

@@ -12,9 +12,9 @@ use serde::Deserialize;
 use url::Url;
 
 use super::token::{self, SubjectClaim};
-use super::{IdentitySource, Reason, Returned, SignIn, SignInError, Ties, Way};
+use super::{IdentitySource, Reason, Returned, SignIn, SignInError, SignedIn, Ties, Way};
+use crate::domain::Clock;
 use crate::domain::binding::sha256;
-use crate::domain::{Clock, Subject};
 use crate::upstream::metadata::{Discovery, Issuer};
 use crate::upstream::token::{Claims, Failed, SKEW, Verifier, check_id_token, moment, text};
 use crate::upstream::{Upstream, UpstreamError};
@@ -171,7 +171,7 @@ impl SignIn for Oidc {
         Ok(url)
     }
 
-    async fn finish(&self, returned: Returned<'_>, ties: &Ties) -> Result<(Subject, String), SignInError> {
+    async fn finish(&self, returned: Returned<'_>, ties: &Ties) -> Result<SignedIn, SignInError> {
         let issuer = self.discovery.find().await?;
         let must_name = issuer.metadata.authorization_response_iss_parameter_supported;
         let right = returned.iss.map_or(!must_name, |iss| iss == self.settings.issuer);
@@ -195,7 +195,8 @@ impl SignIn for Oidc {
                 },
             )?;
         self.check_claims(&claims, &ties.nonce).map_err(SignInError::Refused)?;
-        token::person(&claims, &self.settings.issuer, &self.settings.subject_claim)
-            .map_err(SignInError::Refused)
+        let (subject, name) = token::person(&claims, &self.settings.issuer, &self.settings.subject_claim)
+            .map_err(SignInError::Refused)?;
+        Ok(SignedIn { subject, name, claims })
     }
 }

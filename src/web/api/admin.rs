@@ -7,9 +7,10 @@ use utoipa::ToSchema;
 use super::ask::SubjectBody;
 use super::view::ElicitationView;
 use crate::domain::order::{Order, Why};
+use crate::domain::time::NoMoment;
 use crate::domain::{ClientId, Elicitation, Invalid, Kind, StateName, Subject};
 use crate::flow::Gate;
-use crate::flow::revoke::Reason;
+use crate::flow::revoke::{Reason, Tally};
 use crate::flow::search::Filter;
 use crate::web::extract::caller::ApiOperator;
 use crate::web::extract::id::Id;
@@ -29,6 +30,10 @@ pub struct SearchBody {
     kind: Option<Kind>,
     /// For the operation of this name.
     operation: Option<String>,
+    /// At this provider or payment processor.
+    provider: Option<String>,
+    /// Issued before this moment, RFC 3339.
+    issued_before: Option<String>,
     /// In one of these states; if absent, all that have not ended.
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
@@ -64,7 +69,7 @@ pub struct OperatorView {
 }
 
 impl OperatorView {
-    fn of(elicitation: &Elicitation, gate: &Gate) -> Self {
+    pub(super) fn of(elicitation: &Elicitation, gate: &Gate) -> Self {
         let terms = elicitation.terms();
         Self {
             client: terms.client.to_string(),
@@ -130,7 +135,8 @@ pub async fn search(
             after.parse().map_err(|_| Invalid::new("after", "must be the `next` of the page before"))
         })
         .transpose()?;
-    let filter = filter(body.client, body.subject, body.kind, body.operation, body.states);
+    let SearchBody { client, subject, kind, operation, provider, issued_before, states, .. } = body;
+    let filter = Which { client, subject, kind, operation, provider, issued_before }.filter(states)?;
     let page = gate.search(&filter, after, limit).await?;
     Ok(HttpResponse::Ok().json(SearchView {
         elicitations: page.found.iter().map(|found| OperatorView::of(found, &gate)).collect(),
@@ -144,14 +150,32 @@ pub(super) fn checked_limit(limit: Option<usize>) -> Result<usize, Invalid> {
     if (1..=200).contains(&limit) { Ok(limit) } else { Err(Invalid::new("limit", "must be 1 to 200")) }
 }
 
-fn filter(
+/// Which are meant, as bodies say it.
+struct Which {
     client: Option<String>,
     subject: Option<SubjectBody>,
     kind: Option<Kind>,
     operation: Option<String>,
-    states: Vec<StateName>,
-) -> Filter {
-    Filter { client: client.map(ClientId::new), subject: subject.map(Subject::from), kind, operation, states }
+    provider: Option<String>,
+    issued_before: Option<String>,
+}
+
+impl Which {
+    fn filter(self, states: Vec<StateName>) -> Result<Filter, Invalid> {
+        let Self { client, subject, kind, operation, provider, issued_before } = self;
+        let moment = |text: String| {
+            text.parse().map_err(|error: NoMoment| Invalid::new("issuedBefore", error.to_string()))
+        };
+        Ok(Filter {
+            client: client.map(ClientId::new),
+            subject: subject.map(Subject::from),
+            kind,
+            operation,
+            provider,
+            issued_before: issued_before.map(moment).transpose()?,
+            states,
+        })
+    }
 }
 
 /// Why one is revoked.
@@ -173,6 +197,7 @@ pub struct RevokeBody {
     params(("id" = String, Path)),
     responses(
         (status = 200, description = "Revoked, now or before", body = OperatorView),
+        (status = 403, description = "`role_missing`", body = Problem),
         (status = 404, description = "`not_found`", body = Problem),
         (status = 409, description = "`ended`, or `refund_needed` if it is paid and `refund` is not set", body = Problem),
     ), security(("operator" = [])))]
@@ -183,7 +208,7 @@ pub async fn revoke(
     body: Json<RevokeBody>,
 ) -> Result<HttpResponse, Problem> {
     let RevokeBody { reason, refund } = body.value;
-    let elicitation = gate.revoke(&operator.0, id.0, &Reason::new(&reason)?, refund).await?;
+    let elicitation = gate.revoke(operator.0.revoker()?, id.0, &Reason::new(&reason)?, refund).await?;
     Ok(HttpResponse::Ok().json(OperatorView::of(&elicitation, &gate)))
 }
 
@@ -200,6 +225,10 @@ pub struct RevokeMatchingBody {
     kind: Option<Kind>,
     /// For the operation of this name.
     operation: Option<String>,
+    /// At this provider or payment processor.
+    provider: Option<String>,
+    /// Issued before this moment, RFC 3339.
+    issued_before: Option<String>,
     /// One line of up to 200 characters, for the audit trail.
     reason: String,
     /// Whether what was paid, and nobody has claimed, is to be paid back. What is paid is revoked only so.
@@ -227,21 +256,27 @@ impl RevokedView {
 /// # Errors
 /// [`Problem`].
 #[utoipa::path(post, path = "/v1/admin/elicitations/revoke", tag = "admin", request_body = RevokeMatchingBody,
-    responses((status = 200, description = "How many were revoked", body = RevokedView)),
+    responses(
+        (status = 200, description = "How many were revoked", body = RevokedView),
+        (status = 403, description = "`role_missing`", body = Problem),
+        (status = 409, description = "`second_operator_needed`: more match than one operator may revoke alone", body = Problem),
+    ),
     security(("operator" = [])))]
 pub async fn revoke_matching(
     gate: web::Data<Gate>,
     operator: ApiOperator,
     body: Json<RevokeMatchingBody>,
 ) -> Result<HttpResponse, Problem> {
-    let body = body.value;
-    if body.client.is_none() && body.subject.is_none() && body.kind.is_none() && body.operation.is_none() {
-        return Err(
-            Invalid::new("client", "or `subject`, `kind` or `operation` must say which to revoke").into()
-        );
+    let RevokeMatchingBody { client, subject, kind, operation, provider, issued_before, reason, refund } =
+        body.value;
+    let filter = Which { client, subject, kind, operation, provider, issued_before }.filter(Vec::new())?;
+    if filter.is_open() {
+        let problem =
+            "or `subject`, `kind`, `provider`, `operation` or `issuedBefore` must say which to revoke";
+        return Err(Invalid::new("client", problem).into());
     }
-    let filter = filter(body.client, body.subject, body.kind, body.operation, Vec::new());
-    let reason = Reason::new(&body.reason)?;
-    let (revoked, paid) = gate.revoke_matching(&operator.0, &filter, &reason, body.refund).await?;
+    let reason = Reason::new(&reason)?;
+    let Tally { revoked, paid } =
+        gate.revoke_matching(operator.0.revoker()?, &filter, &reason, refund).await?;
     Ok(HttpResponse::Ok().json(RevokedView { revoked, paid: (paid > 0).then_some(paid) }))
 }

@@ -162,7 +162,7 @@ pub async fn revoke(
         return Err(Invalid::new("id", problem).into());
     }
     let filter = filter(id, client, subject, (slot, kind, provider))?;
-    let revoked = gate.withdraw_kept(&operator.0, &filter, &Reason::new(&reason)?).await?;
+    let revoked = gate.withdraw_kept(operator.0.revoker()?, &filter, &Reason::new(&reason)?).await?;
     Ok(HttpResponse::Ok().json(RevokedView::of(revoked)))
 }
 

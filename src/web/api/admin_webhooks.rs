@@ -100,11 +100,11 @@ pub struct RetryBody {
     ), security(("operator" = [])))]
 pub async fn retry(
     gate: web::Data<Gate>,
-    _operator: ApiOperator,
+    operator: ApiOperator,
     body: Json<RetryBody>,
 ) -> Result<HttpResponse, Problem> {
     let id = body.value.elicitation.parse();
     let id = id.map_err(|_| Invalid::new("elicitation", "must be an id of 32 hexadecimal digits"))?;
-    gate.revive_notices(id).await?;
+    gate.revive_notices(operator.0.revoker()?, id).await?;
     Ok(HttpResponse::NoContent().finish())
 }

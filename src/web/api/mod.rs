@@ -5,6 +5,7 @@
 
 pub mod admin;
 pub mod admin_kept;
+pub mod admin_one;
 pub mod admin_webhooks;
 pub mod ask;
 pub mod elicitations;
@@ -39,6 +40,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(at("/v1/admin/webhooks/retry", "POST").route(web::post().to(admin_webhooks::retry)))
         .service(at("/v1/admin/elicitations/search", "POST").route(web::post().to(admin::search)))
         .service(at("/v1/admin/elicitations/revoke", "POST").route(web::post().to(admin::revoke_matching)))
+        .service(at("/v1/admin/elicitations/{id}", "GET").route(web::get().to(admin_one::show)))
         .service(at("/v1/admin/elicitations/{id}/revoke", "POST").route(web::post().to(admin::revoke)))
         .service(at("/webhooks/{payment}", "POST").route(web::post().to(webhooks::hear)))
         .service(at("/openapi.json", "GET").route(web::get().to(openapi::document)))

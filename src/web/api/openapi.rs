@@ -28,6 +28,7 @@ use super::{admin, admin_kept, admin_webhooks, elicitations, handoffs, health, k
         admin_webhooks::retry,
         admin::search,
         admin::revoke,
+        admin_one::show,
         admin::revoke_matching,
         health::alive,
         health::ready,

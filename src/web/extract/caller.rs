@@ -9,15 +9,15 @@ use actix_web::http::header::AUTHORIZATION;
 use actix_web::{FromRequest, HttpRequest, web};
 
 use crate::api_key::{Holder, KeyDigest, is_well_formed};
-use crate::domain::OperatorId;
 use crate::flow::Client;
+use crate::flow::console::Operator;
 use crate::web::limits::Limits;
 use crate::web::problem::Problem;
 
 /// The API keys of everybody, by digest.
 pub struct ApiKeys {
     clients: HashMap<KeyDigest, Arc<Client>>,
-    operators: HashMap<KeyDigest, OperatorId>,
+    operators: HashMap<KeyDigest, Operator>,
 }
 
 impl ApiKeys {
@@ -25,17 +25,31 @@ impl ApiKeys {
     #[must_use]
     pub fn new(
         clients: impl IntoIterator<Item = (KeyDigest, Arc<Client>)>,
-        operators: impl IntoIterator<Item = (KeyDigest, OperatorId)>,
+        operators: impl IntoIterator<Item = (KeyDigest, Operator)>,
     ) -> Self {
         Self { clients: clients.into_iter().collect(), operators: operators.into_iter().collect() }
     }
+
+    /// The operator whose key this is.
+    #[must_use]
+    pub fn operator(&self, key: &str) -> Option<Operator> {
+        holder(&self.operators, Holder::Operator, key)
+    }
+}
+
+/// Whose key it is. The table is keyed by a digest of what was presented, so its timing tells nothing of a stored key; the
+/// digest itself is then compared in constant time.
+fn holder<T: Clone>(table: &HashMap<KeyDigest, T>, whose: Holder, key: &str) -> Option<T> {
+    let digest = is_well_formed(whose, key).then(|| KeyDigest::of_text(key))?;
+    let (stored, holder) = table.get_key_value(&digest)?;
+    stored.matches(&digest).then(|| holder.clone())
 }
 
 /// An API client, by its key.
 pub struct ApiClient(pub Arc<Client>);
 
 /// An operator, by key.
-pub struct ApiOperator(pub OperatorId);
+pub struct ApiOperator(pub Operator);
 
 impl FromRequest for ApiClient {
     type Error = Problem;
@@ -62,19 +76,12 @@ impl FromRequest for ApiOperator {
 /// Finds the holder of the presented key. Strangers count against the limit of their address.
 fn caller<T: Clone>(
     request: &HttpRequest,
-    holder: Holder,
+    whose: Holder,
     table: impl Fn(&ApiKeys) -> &HashMap<KeyDigest, T>,
 ) -> Result<T, Problem> {
     let keys = request.app_data::<web::Data<ApiKeys>>().ok_or_else(Problem::unauthorized)?;
-    let presented = bearer(request).filter(|key| is_well_formed(holder, key)).map(KeyDigest::of_text);
-    // The table is keyed by a digest of what was presented, so its timing tells nothing of a stored key; the
-    // digest itself is then compared in constant time.
-    let known = presented.and_then(|digest| {
-        let (stored, holder) = table(keys).get_key_value(&digest)?;
-        stored.matches(&digest).then(|| holder.clone())
-    });
-    if let Some(holder) = known {
-        return Ok(holder);
+    if let Some(known) = bearer(request).and_then(|key| holder(table(keys), whose, key)) {
+        return Ok(known);
     }
     limits(request)?.check_address(request)?;
     Err(Problem::unauthorized())

@@ -11,7 +11,7 @@ pub mod pay;
 pub mod sign_in;
 pub mod submit;
 pub mod text;
-mod view;
+pub(super) mod view;
 
 use std::time::Duration;
 
@@ -124,11 +124,17 @@ impl Pages {
         format!("{}/e/{id}", self.prefix)
     }
 
+    /// The path of the operators' console.
+    pub(super) fn console(&self) -> String {
+        format!("{}/console", self.prefix)
+    }
+
     /// The path of a page that people sign in on.
     fn page_path(&self, page: &Page) -> String {
         match page {
             Page::Link(id) => self.path(*id),
             Page::Mine(door) => format!("{}/mine/{door}", self.prefix),
+            Page::Console => self.console(),
         }
     }
 
@@ -151,15 +157,15 @@ impl Pages {
     }
 
     /// Sends the browser on to a page of ours.
-    fn see_other(path: String) -> HttpResponse {
+    pub(super) fn see_other(path: String) -> HttpResponse {
         HttpResponse::SeeOther().insert_header((LOCATION, path)).finish()
     }
 
-    fn frame(&self) -> Frame<'_> {
+    pub(super) fn frame(&self) -> Frame<'_> {
         Frame { text: &self.text, style: &self.style, script: &self.script }
     }
 
-    fn html(status: StatusCode, page: &impl Template) -> HttpResponse {
+    pub(super) fn html(status: StatusCode, page: &impl Template) -> HttpResponse {
         match page.render() {
             Ok(html) => HttpResponse::build(status).content_type("text/html; charset=utf-8").body(html),
             Err(_) => HttpResponse::InternalServerError().finish(),
@@ -167,7 +173,13 @@ impl Pages {
     }
 
     /// A page that says one thing.
-    fn notice(&self, status: StatusCode, notice: Notice, client: &str, person: &str) -> HttpResponse {
+    pub(super) fn notice(
+        &self,
+        status: StatusCode,
+        notice: Notice,
+        client: &str,
+        person: &str,
+    ) -> HttpResponse {
         self.notice_with(status, notice, client, person, None)
     }
 
@@ -336,7 +348,7 @@ impl Pages {
     }
 
     /// What the person reads when a step was not taken.
-    fn failed(&self, error: Error, client: &str) -> HttpResponse {
+    pub(super) fn failed(&self, error: Error, client: &str) -> HttpResponse {
         match error {
             Error::Refused(Refusal::Ended(state)) => self.ended(state, client),
             other => self.problem(&other.into()),

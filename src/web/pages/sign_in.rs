@@ -52,9 +52,21 @@ pub async fn begin(desk: Desk, payload: web::Payload) -> HttpResponse {
 /// `GET /e/{id}/leave/{departure}`: the last page of ours. It leads on by itself; a form could not, since its
 /// redirects may not leave (`form-action`).
 pub async fn leave(gate: web::Data<Gate>, pages: web::Data<Pages>, request: HttpRequest) -> HttpResponse {
-    let Some(page) = page_of(&request) else { return pages.problem(&Problem::not_found()) };
+    match page_of(&request) {
+        Some(page) => leave_from(&gate, &pages, &request, page).await,
+        None => pages.problem(&Problem::not_found()),
+    }
+}
+
+/// The same, from this page.
+pub(in crate::web) async fn leave_from(
+    gate: &Gate,
+    pages: &Pages,
+    request: &HttpRequest,
+    page: Page,
+) -> HttpResponse {
     let departure = request.match_info().get("departure").unwrap_or_default();
-    match with_browser(&request, async |browser| gate.leave(&page, departure, browser).await).await {
+    match with_browser(request, async |browser| gate.leave(&page, departure, browser).await).await {
         Ok(Some(leaving)) => {
             let page = LeavePage::new(pages.frame(), &leaving, pages.page_path(&page));
             Pages::html(StatusCode::OK, &page)
@@ -135,20 +147,24 @@ fn came_back(pages: &Pages, back: Result<Option<Back>, Error>) -> HttpResponse {
     }
 }
 
-const fn word(error: SignInError) -> &'static str {
+pub(in crate::web) const fn word(error: SignInError) -> &'static str {
     match error {
         SignInError::Unavailable(_) => "unavailable",
         SignInError::Refused(Reason::Denied) => "declined",
+        SignInError::Refused(Reason::NoOperator) => "no-operator",
         SignInError::Refused(_) => "failed",
     }
 }
 
 /// A cookie for the whole host and for nobody else, until the browser is closed.
-pub(super) fn cookie<'a>(name: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) -> Cookie<'a> {
+pub(in crate::web) fn cookie<'a>(
+    name: impl Into<Cow<'a, str>>,
+    value: impl Into<Cow<'a, str>>,
+) -> Cookie<'a> {
     Cookie::build(name, value).path("/").secure(true).http_only(true).same_site(SameSite::Lax).finish()
 }
 
-pub(super) fn set(response: &mut HttpResponse, cookie: &Cookie<'_>) {
+pub(in crate::web) fn set(response: &mut HttpResponse, cookie: &Cookie<'_>) {
     if let Err(error) = response.add_cookie(cookie) {
         tracing::error!(%error, "a cookie could not be set");
     }

@@ -9,8 +9,8 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Text {
-    pub(super) lang: String,
-    pub(super) layout: Layout,
+    pub(in crate::web) lang: String,
+    pub(in crate::web) layout: Layout,
     pub(super) secret: Secret,
     pub(super) authorize: Authorize,
     pub(super) pay: Pay,
@@ -31,9 +31,9 @@ pub struct Text {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Layout {
-    pub(super) brand: Phrase,
-    pub(super) footer: Phrase,
+pub(in crate::web) struct Layout {
+    pub(in crate::web) brand: Phrase,
+    pub(in crate::web) footer: Phrase,
     pub(super) supplied: Phrase,
 }
 
@@ -343,7 +343,7 @@ impl Notice {
 /// Words with places to fill: `{client}`, for example.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Phrase(String);
+pub(in crate::web) struct Phrase(String);
 
 impl Phrase {
     /// Puts `value` into the place `name`. What is put in is not looked at again.

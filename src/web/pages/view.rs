@@ -15,12 +15,12 @@ use crate::flow::departure::{Leaving, Purpose};
 use crate::flow::form::FormProof;
 
 /// What surrounds every page.
-pub(super) struct Frame<'a> {
-    pub(super) text: &'a Text,
+pub(in crate::web) struct Frame<'a> {
+    pub(in crate::web) text: &'a Text,
     /// Path of the stylesheet.
-    pub(super) style: &'a str,
+    pub(in crate::web) style: &'a str,
     /// Path of the script.
-    pub(super) script: &'a str,
+    pub(in crate::web) script: &'a str,
 }
 
 /// What every page of a link shows of the elicitation, and what its forms need.
