@@ -166,7 +166,13 @@ async fn list(service: &Service, filter: &Filter, states: Vec<String>, as_json: 
 
 fn row(id: &str, state: &str, kind: &str, client: &str, expires: &str, operation: &str) -> String {
     let expires = expires.split('.').next().unwrap_or_default().trim_end_matches('Z');
-    format!("{id:32}  {state:11}  {kind:7}  {client:12}  {expires:19}  {operation}")
+    let row = format!("{id:32}  {state:11}  {kind:7}  {client:12}  {expires:19}  {operation}");
+    // A terminal would break what is longer; a file takes all of it.
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    match size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0) {
+        Some(columns) => row.chars().take(columns).collect(),
+        None => row,
+    }
 }
 
 async fn show(service: &Service, id: &str, as_json: bool) -> Done {
@@ -194,8 +200,8 @@ async fn show(service: &Service, id: &str, as_json: bool) -> Done {
             (actor, "") => actor.to_owned(),
             (actor, id) => format!("{actor} {id}"),
         };
-        let line = format!("{}  {:12}  {actor:20}  {}", at("/at"), at("/what"), at("/reason"));
-        say(line.trim_end())?;
+        let shown = format!("{}  {:12}  {actor:20}  {}", at("/at"), at("/what"), at("/reason"));
+        say(shown.trim_end())?;
     }
     if link.get("historyIsWhole") == Some(&json!(false)) {
         say("The trail is too long to be looked through here; `sidegate audit export` has all of it.")?;

@@ -46,7 +46,7 @@ enum Command {
     Operator(credentials::Operator),
     /// See and revoke links, as an operator of a running service
     #[command(subcommand)]
-    Links(links::Links),
+    Links(Box<links::Links>),
     /// Read the audit trail
     #[command(subcommand)]
     Audit(audit::Audit),

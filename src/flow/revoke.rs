@@ -73,18 +73,18 @@ impl Gate {
         reason: &Reason,
         refund: bool,
     ) -> Result<Elicitation, Error> {
-        let revoked = self.step(id, Actor::Operator(revoker.id().clone()), Needs::Record, |found| {
+        let ended = self.step(id, Actor::Operator(revoker.id().clone()), Needs::Record, |found| {
             if found.elicitation.state().name() == StateName::Revoked {
                 return Ok(Decision::Stay(found.elicitation));
             }
-            let revoked =
+            let ended =
                 found.elicitation.revoke(revoker.id().clone(), reason.0.clone(), refund, found.now)?;
-            let change = Change { reason: Some(reason.0.clone()), ..Change::from(revoked.clone()) };
-            Ok(Decision::change(change, revoked))
+            let change = Change { reason: Some(reason.0.clone()), ..Change::from(ended.clone()) };
+            Ok(Decision::change(change, ended))
         });
-        let revoked = revoked.await?;
-        self.drop_kept_of(&revoked).await?;
-        Ok(revoked)
+        let ended = ended.await?;
+        self.drop_kept_of(&ended).await?;
+        Ok(ended)
     }
 
     /// Revokes all that match and have not ended; those that are paid and not claimed only with `refund`.

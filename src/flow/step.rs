@@ -237,6 +237,11 @@ impl Gate {
         if self.last_stray.swap(second, Ordering::Relaxed) == second {
             return Ok(());
         }
+        self.note_visitor(reason).await
+    }
+
+    /// The same, whenever it happens: of somebody who had to say first who they are.
+    pub(super) async fn note_visitor(&self, reason: Reason) -> Result<(), Error> {
         let event = Event {
             at: self.now(),
             what: What::Refused,

@@ -298,10 +298,46 @@ async fn links_are_listed_and_revoked() {
     assert_eq!((all.0, all.1.as_str()), (0, "revoked 1\n"));
     assert_eq!(server.handler().state(&second.id).await, "revoked");
     let (code, _, err) = call(&[&"0".repeat(32), "--reason", "phishing"]).await;
-    assert_eq!((code, err.as_str()), (1, "sidegate: There is nothing here under that id or path\n"));
+    assert_eq!((code, err.as_str()), (3, "sidegate: there is no such link\n"));
     let (code, _, err) = call(&["--reason", "everything"]).await;
-    assert_eq!(code, 1);
+    assert_eq!(code, 2);
     assert!(err.contains("must say which to revoke"), "{err}");
+    let (code, _, err) = call(&[&first.id, "--client", "local", "--reason", "both"]).await;
+    assert_eq!((code, err.contains("not both")), (2, true), "{err}");
+    let (code, _, err) = call(&["--issued-before", "yesterday", "--reason", "old"]).await;
+    assert_eq!((code, err.contains("issuedBefore must be a moment such as")), (2, true), "{err}");
+    let one = call(&["--issued-before", "2099-01-01T00:00:00Z", "--reason", "old", "--json"]).await;
+    assert_eq!((one.0, one.1.as_str()), (0, "{\"revoked\":0}\n"));
+}
+
+#[tokio::test]
+async fn a_link_is_shown_with_its_story() {
+    let server = Server::local().await;
+    let data = server.data().display().to_string();
+    let issued = server.handler().issue(&ask()).await;
+    server.visitor().complete(&issued.url, "wk-canary-3").await;
+    server.handler().claim(&issued, None).await.ok();
+    let show = async |id: &str, more: &[&str]| {
+        run(&[&["links", "show", id, "--data", &data], more].concat(), server.data()).await
+    };
+    let (code, shown, _) = show(&issued.id, &[]).await;
+    assert_eq!(code, 0);
+    for line in ["state       claimed", "client      local", "operation   tools/call:forecast"] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    let story: Vec<_> = shown.lines().skip_while(|line| !line.is_empty()).skip(1).collect();
+    let what: Vec<_> = story.iter().map(|line| line.split_whitespace().nth(1).unwrap()).collect();
+    assert_eq!(what, ["issued", "opened", "started", "completed", "claimed"]);
+    assert!(story[0].ends_with("client local") && story[3].ends_with("person"), "{shown}");
+    let (_, json, _) = show(&issued.id, &["--json"]).await;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["state"], json["history"].as_array().unwrap().len()), (&Value::from("claimed"), 5));
+    assert!(!shown.contains("wk-canary-3") && !json.to_string().contains("wk-canary-3"));
+    let (code, _, err) = show(&"0".repeat(32), &[]).await;
+    assert_eq!((code, err.as_str()), (3, "sidegate: there is no such link\n"));
+    let (code, _, err) =
+        show(&issued.id, &["--url", "http://127.0.0.1:9", "--operator-key-file", "dev.json"]).await;
+    assert_eq!((code, err.contains("does not answer")), (1, true), "{err}");
 }
 
 #[tokio::test]

@@ -66,6 +66,7 @@ impl House {
         let gate = Gate {
             providers: std::collections::HashMap::new(),
             payments: sidegate::upstream::payment::Payments::default(),
+            console: sidegate::flow::console::Console::default(),
             errands: sidegate::flow::errands::Errands::new([]),
             store: Arc::new(Memory::new()),
             notify: Arc::new(Local::new()),

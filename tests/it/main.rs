@@ -20,6 +20,8 @@ mod browser;
 mod claims;
 mod cli;
 mod confirm;
+mod console;
+mod console_browser;
 mod crash;
 mod demo;
 mod domain;

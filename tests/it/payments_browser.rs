@@ -13,7 +13,7 @@ use super::payments::{Kind, Shop, leave};
 
 /// What the browser shows after each step, and nothing to complain about.
 async fn steps(header: &Value, script: bool, steps: Value) -> Vec<Value> {
-    let seen = run("pay", &json!({"header": header, "script": script, "steps": steps})).await;
+    let seen = run("walk", &json!({"header": header, "script": script, "steps": steps})).await;
     assert_eq!(seen["complaints"], json!([]), "{seen:#}");
     seen["seen"].as_array().unwrap().clone()
 }

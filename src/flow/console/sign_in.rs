@@ -169,6 +169,10 @@ impl Gate {
                 let id = OperatorId::new(format!("{}:{}", door.source, subject.id));
                 Ok(self.begin_attendance(Operator { id, role }, name, browser).await?)
             }
+            Err(error) if error.reason() == Reason::NoOperator => {
+                self.note_visitor(error.reason()).await?;
+                Err(error)
+            }
             Err(error) => {
                 self.note_stray(error.reason()).await?;
                 Err(error)

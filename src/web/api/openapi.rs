@@ -4,7 +4,9 @@ use actix_web::HttpResponse;
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
-use super::{admin, admin_kept, admin_webhooks, elicitations, handoffs, health, kept, prometheus, rounds};
+use super::{
+    admin, admin_kept, admin_one, admin_webhooks, elicitations, handoffs, health, kept, prometheus, rounds,
+};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(

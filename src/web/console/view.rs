@@ -17,6 +17,11 @@ use crate::flow::search::Filter;
 use crate::flow::withdraw::{KeptEntry, KeptFilter};
 use crate::web::pages::view::Frame;
 
+/// A moment as people read it in a table: the day and the second, UTC.
+fn moment(text: &str) -> String {
+    text.get(..19).unwrap_or(text).replace('T', " ")
+}
+
 /// What surrounds a page of the console.
 pub(super) struct Shell<'a> {
     /// The path of the console.
@@ -414,7 +419,7 @@ impl Search {
         let ages = AGES.map(|(least, label)| (least.to_string(), label));
         let subject = filter.subject.as_ref();
         Self {
-            clients: choices(filter.client.as_ref().map(|id| id.to_string()).as_deref(), same(&clients)),
+            clients: choices(filter.client.as_ref().map(ToString::to_string).as_deref(), same(&clients)),
             kinds: choices(filter.kind.map(Kind::as_str), KINDS),
             providers: choices(filter.provider.as_deref(), same(&providers)),
             states: choices(Some(state), [("open", "not ended"), ("any", "any")].into_iter().chain(named)),
@@ -441,7 +446,7 @@ impl KeptSearch {
         let (clients, providers) = known(gate);
         let subject = filter.subject.as_ref();
         Self {
-            clients: choices(filter.client.as_ref().map(|id| id.to_string()).as_deref(), same(&clients)),
+            clients: choices(filter.client.as_ref().map(ToString::to_string).as_deref(), same(&clients)),
             // Payments are not kept.
             kinds: choices(filter.kind.map(Kind::as_str), KINDS.into_iter().take(2)),
             providers: choices(filter.provider.as_deref(), same(&providers)),
