@@ -17,7 +17,7 @@ use actix_web::{App, HttpServer, web};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use self::parts::{api_keys, backends, clients, console, payments, providers, sources};
+use self::parts::{api_keys, backends, clients, console, payments, providers, sources, trail_care};
 pub use self::parts::{open_to_read, try_store};
 use self::upkeep::{keep_renewing, keep_sweeping};
 use crate::config::{Config, ConfigError};
@@ -140,6 +140,7 @@ impl Application {
             spans: config.spans,
             quotas: config.quotas,
             last_stray: AtomicI64::new(0),
+            trail_care: trail_care(config),
             shutdown: shutdown.clone(),
         });
         // Of a store that cannot be reached the log has word.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::StartError;
 use crate::config::{Config, ConfigError, IdentitySettings, SharedStore, StoreSettings};
 use crate::domain::{Clock, Random};
+use crate::flow::checkpoint::TrailCare;
 use crate::flow::console::{Console, Operator, OperatorDoor};
 use crate::flow::issue::longest_kept;
 use crate::flow::keys::Missing;
@@ -32,7 +33,7 @@ pub(super) async fn backends(
     random: &Arc<dyn Random>,
 ) -> Result<(Arc<dyn Store>, Arc<dyn Notify>), StartError> {
     match &config.store {
-        StoreSettings::Embedded(file) => Ok((Arc::new(Sqlite::open(file)?), Arc::new(Local::new()))),
+        StoreSettings::Embedded { file, .. } => Ok((Arc::new(Sqlite::open(file)?), Arc::new(Local::new()))),
         StoreSettings::Shared(settings) => {
             let store = shared_store(config, settings, random);
             // Of a server that cannot be reached the log has word, and every step is refused until it can.
@@ -57,7 +58,7 @@ fn shared_store(config: &Config, settings: &SharedStore, random: &Arc<dyn Random
 /// [`StartError`] if it cannot be opened or reached.
 pub async fn open_to_read(config: &Config) -> Result<Arc<dyn Store>, StartError> {
     match &config.store {
-        StoreSettings::Embedded(file) => Ok(Arc::new(Sqlite::open_read_only(file)?)),
+        StoreSettings::Embedded { file, .. } => Ok(Arc::new(Sqlite::open_read_only(file)?)),
         StoreSettings::Shared(settings) => {
             let random: Arc<dyn Random> = Arc::new(SystemRandom);
             let store = shared_store(config, settings, &random);
@@ -117,6 +118,15 @@ pub(super) fn sources(config: &Config, upstream: &Arc<Upstream>, clock: &Arc<dyn
         (name.clone(), identity_source(settings, upstream, clock))
     };
     config.identities.iter().map(source).collect()
+}
+
+/// How the audit trail is looked after. A shared store lets go of its old parts by itself.
+pub(super) fn trail_care(config: &Config) -> TrailCare {
+    let retention = match &config.store {
+        StoreSettings::Embedded { trail_retention, .. } => *trail_retention,
+        StoreSettings::Shared(_) => None,
+    };
+    TrailCare::new(config.checkpoint_every, retention)
 }
 
 /// How operators come in.

@@ -31,7 +31,7 @@ pub(super) fn run(place: &Place) -> Done {
         say(format!("ok  key ring: {}", config.key_file.display()))?;
     }
     match &config.store {
-        StoreSettings::Embedded(file) => say(format!("ok  store: {}", file.display()))?,
+        StoreSettings::Embedded { file, .. } => say(format!("ok  store: {}", file.display()))?,
         StoreSettings::Shared(store) => {
             let report = block_on(try_store(&config, store))?;
             for sentence in report.sentences() {

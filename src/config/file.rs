@@ -50,6 +50,8 @@ pub(super) struct File {
     #[serde(default)]
     pub limits: Limits,
     #[serde(default)]
+    pub audit: Audit,
+    #[serde(default)]
     pub metrics: Metrics,
     #[serde(default)]
     pub log: Log,
@@ -281,6 +283,19 @@ impl Default for Limits {
             requests_per_second_per_client: NonZeroU32::MIN.saturating_add(1_999),
             requests_per_second_per_address: NonZeroU32::MIN.saturating_add(199),
         }
+    }
+}
+
+/// In seconds.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Audit {
+    pub checkpoint_every: u64,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self { checkpoint_every: 300 }
     }
 }
 

@@ -64,6 +64,8 @@ pub struct Config {
     pub quotas: Quotas,
     /// How many requests may come.
     pub rates: Rates,
+    /// How often the end of the audit trail is signed; never if not said.
+    pub checkpoint_every: Option<Duration>,
     /// A listener for Prometheus alone, which asks for no key.
     pub metrics: Option<SocketAddr>,
     /// What is logged.
@@ -98,7 +100,12 @@ pub struct Api {
 #[derive(Debug, Clone)]
 pub enum StoreSettings {
     /// In a SQLite database, for this process alone.
-    Embedded(PathBuf),
+    Embedded {
+        /// The database file.
+        file: PathBuf,
+        /// How long the audit trail is kept; for ever if not said.
+        trail_retention: Option<Duration>,
+    },
     /// On a server that several instances share.
     Shared(Box<SharedStore>),
 }

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use secrecy::SecretString;
 use zeroize::Zeroizing;
@@ -34,7 +35,6 @@ pub(super) fn checked(store: Store, data: &Path) -> Result<StoreSettings, Config
                 (store.tls.is_some(), "tls"),
                 (store.durability.is_some(), "durability"),
                 (store.allow_eviction.is_some(), "allow_eviction"),
-                (store.trail_retention.is_some(), "trail_retention"),
             ] {
                 if given {
                     return Err(ConfigError::new(format!(
@@ -42,7 +42,8 @@ pub(super) fn checked(store: Store, data: &Path) -> Result<StoreSettings, Config
                     )));
                 }
             }
-            Ok(StoreSettings::Embedded(file))
+            let trail_retention = store.trail_retention.map(trail_retention).transpose()?;
+            Ok(StoreSettings::Embedded { file, trail_retention })
         }
     }
 }
@@ -87,12 +88,12 @@ fn shared(store: Store, mut address: Address) -> Result<SharedStore, ConfigError
     Ok(SharedStore {
         server: Settings { address, demands },
         prefix,
-        trail_retention: seconds(
-            "store.trail_retention",
-            store.trail_retention.unwrap_or(TRAIL_RETENTION),
-            TRAIL_RETENTIONS,
-        )?,
+        trail_retention: trail_retention(store.trail_retention.unwrap_or(TRAIL_RETENTION))?,
     })
+}
+
+fn trail_retention(retention: u64) -> Result<Duration, ConfigError> {
+    seconds("store.trail_retention", retention, TRAIL_RETENTIONS)
 }
 
 pub(super) fn password(key: &str, file: &Path) -> Result<SecretString, ConfigError> {

@@ -69,6 +69,10 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
             per_client: file.limits.requests_per_second_per_client,
             per_address: file.limits.requests_per_second_per_address,
         },
+        checkpoint_every: match file.audit.checkpoint_every {
+            0 => None,
+            every => Some(seconds("audit.checkpoint_every", every, 1..=86_400)?),
+        },
         metrics: file.metrics.listen,
         log_level: file.log.level.parse().map_err(|_| {
             ConfigError::new("`log.level` must be one of off, error, warn, info, debug, trace")

@@ -58,6 +58,7 @@ impl Gate {
         if !self.store.tend().await? {
             return Ok(false);
         }
+        self.care_for_trail().await?;
         // Neither keeps the other from its turn, however much there is to do.
         let (chained, left) = join(self.store.chain(TURN), self.sweep_for(TURN)).await;
         if let Err(error) = chained {

@@ -2,7 +2,7 @@
 //! [`issue`], [`round`], [`open`] ([`sign_in`], [`handoff`], [`session`]), [`submit_secret`] or [`authorize`] and
 //! [`callback`] or [`pay`] and
 //! [`webhook`], [`finish`], [`decline`], [`extend`], [`confirm`], [`poll`], [`claim`], [`cancel`], [`revoke`], [`expire`];
-//! then what is kept: `keep`, [`kept`], `refresh`, [`mine`], [`withdraw`]; [`search`], [`console`] and [`trail`] for operators;
+//! then what is kept: `keep`, [`kept`], `refresh`, [`mine`], [`withdraw`]; [`search`], [`console`], [`trail`] and [`checkpoint`] for operators;
 //! [`errands`] and `undo` for what is done at providers; and [`keys`] for instances that share a store.
 //!
 //! All of them are methods of [`Gate`]. Each change of an elicitation goes through `step`: load, transition,
@@ -11,6 +11,7 @@
 pub mod authorize;
 pub mod callback;
 pub mod cancel;
+pub mod checkpoint;
 pub mod claim;
 pub mod client;
 pub mod confirm;
@@ -97,6 +98,8 @@ pub struct Gate {
     pub quotas: Quotas,
     /// The second in which the last stray was noted.
     pub last_stray: AtomicI64,
+    /// How the audit trail is looked after.
+    pub trail_care: checkpoint::TrailCare,
     /// Cancelled when the service shuts down: waiting polls answer with what they know.
     pub shutdown: CancellationToken,
 }

@@ -2,7 +2,7 @@
 
 use super::{Error, Gate};
 use crate::domain::Event;
-use crate::store::{Extent, Store, entry_hash};
+use crate::store::{Extent, Link, Store, entry_hash};
 use crate::vault::{OpenError, Place, Ring};
 
 /// How many entries are read at once.
@@ -35,7 +35,7 @@ pub enum TrailError {
 }
 
 /// Reads the whole trail in order, from the oldest entry that is kept to the last one now, checks the chain, and hands each event
-/// with its number to `each`: `None` if it was sealed under a key that has left the ring since. Returns from where to
+/// with its number and hash to `each`: `None` if it was sealed under a key that has left the ring since. Returns from where to
 /// where it went.
 ///
 /// # Errors
@@ -43,7 +43,7 @@ pub enum TrailError {
 pub async fn read_trail(
     store: &dyn Store,
     ring: &Ring,
-    mut each: impl FnMut(u64, Option<Event>),
+    mut each: impl FnMut(Link, Option<Event>),
 ) -> Result<Extent, TrailError> {
     let Extent { start, end } = store.trail().await?;
     let mut last = start;
@@ -69,7 +69,7 @@ pub async fn read_trail(
                 Err(OpenError::UnknownKey(_)) => None,
                 Err(OpenError::Broken) => return Err(TrailError::Sealed(number)),
             };
-            each(number, event);
+            each(link, event);
         }
     }
 }

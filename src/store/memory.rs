@@ -22,6 +22,8 @@ struct Tables {
     slots: HashMap<Tag, ElicitationId>,
     counts: HashMap<Tag, u64>,
     trail: Vec<Entry>,
+    /// What the oldest entry follows.
+    trail_start: Link,
     visits: HashMap<Tag, (Timestamp, Vec<u8>)>,
 }
 
@@ -107,9 +109,9 @@ impl Tables {
 
     fn append(&mut self, events: Vec<Vec<u8>>) {
         for event in events {
-            let previous = self.trail.last().map_or([0; 32], |entry| entry.hash);
-            let number = self.trail.len() as u64 + 1;
-            let hash = entry_hash(&previous, number, &event);
+            let last = self.trail.last().map_or(self.trail_start, Entry::link);
+            let number = last.number + 1;
+            let hash = entry_hash(&last.hash, number, &event);
             self.trail.push(Entry { number, event, hash });
         }
     }
@@ -201,9 +203,21 @@ impl Store for Memory {
         Ok(self.tables().trail.iter().filter(|entry| entry.number > after).take(limit).cloned().collect())
     }
 
+    async fn cut_trail(&self, up_to: u64) -> Result<(), Unavailable> {
+        let mut tables = self.tables();
+        let last = tables.trail.last().map_or(0, |entry| entry.number);
+        let start = tables.trail.iter().find(|entry| entry.number == up_to && up_to < last).map(Entry::link);
+        if let Some(start) = start {
+            tables.trail.retain(|entry| entry.number > up_to);
+            tables.trail_start = start;
+        }
+        Ok(())
+    }
+
     async fn trail(&self) -> Result<Extent, Unavailable> {
-        let end = self.tables().trail.last().map(Entry::link).unwrap_or_default();
-        Ok(Extent { start: Link::default(), end })
+        let tables = self.tables();
+        let start = tables.trail_start;
+        Ok(Extent { start, end: tables.trail.last().map_or(start, Entry::link) })
     }
 
     async fn ping(&self) -> Result<(), Unavailable> {

@@ -93,6 +93,10 @@ impl Store for Metered {
         measured("entries", self.0.entries(after, limit)).await
     }
 
+    async fn cut_trail(&self, up_to: u64) -> Result<(), Unavailable> {
+        measured("cut_trail", self.0.cut_trail(up_to)).await
+    }
+
     async fn trail(&self) -> Result<Extent, Unavailable> {
         measured("trail", self.0.trail()).await
     }

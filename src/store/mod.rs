@@ -286,6 +286,15 @@ pub trait Store: Send + Sync {
     /// [`Unavailable`].
     async fn trail(&self) -> Result<Extent, Unavailable>;
 
+    /// Lets go of the entries of the audit trail up to that number, which is less than the last one's. A store that sees to that by
+    /// itself does nothing.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    async fn cut_trail(&self, _up_to: u64) -> Result<(), Unavailable> {
+        Ok(())
+    }
+
     /// Notes that something may have to be opened until `until` that is sealed under the key of this name; unless a key
     /// was noted so whose time is not over at `now` and which is not among `known`: then nothing is noted, and that one's
     /// name is returned. A store that is not shared notes nothing: nobody else seals.

@@ -1,8 +1,8 @@
 //! The vault: everything that is kept or handed out in sealed form passes through here.
 //!
 //! A [`Ring`] holds the keys. The first key seals; every key opens, so a key can be replaced while records
-//! sealed under the old one are still alive. Four things are derived from each key and never mixed: sealing
-//! (AES-256-GCM), lookup tags, page tokens, and the sealed request state.
+//! sealed under the old one are still alive. What is derived from each key is never mixed: sealing
+//! (AES-256-GCM), lookup tags, page tokens, and a pair that signs.
 
 mod key_file;
 mod request_state;
@@ -13,6 +13,7 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
+use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
@@ -146,6 +147,8 @@ pub struct RingKey {
     sealing: hmac::Key,
     tags: hmac::Key,
     pages: hmac::Key,
+    /// Of a pair whose other half may be published.
+    signing: Ed25519KeyPair,
 }
 
 impl RingKey {
@@ -160,9 +163,13 @@ impl RingKey {
             root.expand(&[label], HKDF_SHA256)
                 .and_then(|output| output.fill(&mut *bytes))
                 .map_err(|_| OpenError::Broken)?;
-            Ok(hmac::Key::new(HMAC_SHA256, &*bytes))
+            Ok(bytes)
         };
-        Ok(Self { id, sealing: derive(b"sealing")?, tags: derive(b"tags")?, pages: derive(b"pages")? })
+        let key = |label| derive(label).map(|bytes| hmac::Key::new(HMAC_SHA256, &*bytes));
+        let (sealing, tags, pages) = (key(b"sealing")?, key(b"tags")?, key(b"pages")?);
+        let signing =
+            Ed25519KeyPair::from_seed_unchecked(&*derive(b"signing")?).map_err(|_| OpenError::Broken)?;
+        Ok(Self { id, sealing, tags, pages, signing })
     }
 
     /// Its id and a fingerprint of it, joined by a colon.
@@ -310,6 +317,28 @@ impl Ring {
         let Ok(given) = URL_SAFE_NO_PAD.decode(token) else { return false };
         let covered = page_token_covers(session, page, render);
         self.keys().any(|key| verify_slices_are_equal(&mac(&key.pages, &covered), &given).is_ok())
+    }
+
+    /// Signs with the first key (Ed25519, RFC 8032). Returns the key's id, and 64 bytes.
+    ///
+    /// # Errors
+    /// [`OpenError::Broken`] only if the cryptographic library refuses to work.
+    pub fn sign(&self, message: &[u8]) -> Result<(&str, Vec<u8>), OpenError> {
+        let signature = self.first.signing.try_sign(message).map_err(|_| OpenError::Broken)?;
+        Ok((&self.first.id, signature.as_ref().to_vec()))
+    }
+
+    /// Whether that was signed with the key of this id.
+    #[must_use]
+    pub fn signed(&self, key: &str, message: &[u8], signature: &[u8]) -> bool {
+        self.public_keys().any(|(id, public)| {
+            id == key && UnparsedPublicKey::new(&ED25519, public).verify(message, signature).is_ok()
+        })
+    }
+
+    /// What others check signatures with: each key's id, and 32 bytes.
+    pub fn public_keys(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.keys().map(|key| (key.id.as_str(), key.signing.public_key().as_ref()))
     }
 
     /// A fresh random name for one render of a page: 22 characters, URL-safe.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sidegate::domain::{Clock, Elicitation, ElicitationId, Kind, Subject, Timestamp};
+use sidegate::flow::checkpoint::TrailCare;
 use sidegate::flow::confirm::Confirmed;
 use sidegate::flow::departure::BROWSER_COOKIE;
 use sidegate::flow::finish::Submitted;
@@ -16,6 +17,7 @@ use sidegate::flow::keys::KeyWatch;
 use sidegate::flow::open::{Arrival, Guest};
 use sidegate::flow::page::Page as OurPage;
 use sidegate::flow::sign_in::Begun;
+use sidegate::flow::trail::read_trail;
 use sidegate::flow::{Client, Error, Gate, Quotas};
 use sidegate::identity::confirm::Confirm;
 use sidegate::identity::handoff::{Handoff, HandoffSettings};
@@ -79,6 +81,7 @@ impl House {
             spans: sidegate::domain::Spans { longest_life: Duration::from_hours(48), ..SPANS },
             quotas: Quotas { per_client: 100, per_subject: 100 },
             last_stray: AtomicI64::new(0),
+            trail_care: sidegate::flow::checkpoint::TrailCare::new(None, None),
             shutdown: CancellationToken::new(),
         };
         gate.look_at_keys().await.unwrap();
@@ -220,4 +223,34 @@ async fn a_code_counts_for_ten_minutes_however_much_time_the_link_has() {
         house.gate.sweep().await.unwrap();
         assert!(held && house.gate.store.outcome(id).await.unwrap().is_some() == in_time);
     }
+}
+
+/// The embedded store's trail: what is older than it is to be kept goes, and nothing younger.
+#[tokio::test]
+async fn the_audit_trail_is_kept_as_long_as_it_is_to_be() {
+    let source = HandoffSettings {
+        issuer: ISSUER.to_owned(),
+        verify_url: "https://mcp.example/verify".parse().unwrap(),
+    };
+    let mut house = House::with(Arc::new(Handoff::new(source))).await;
+    house.gate.trail_care = TrailCare::new(None, Some(Duration::from_hours(48)));
+    let mut days = Vec::new();
+    for day in 0_u64..6 {
+        let begun = house.gate.store.trail().await.unwrap().end.number;
+        for _ in 0..3 {
+            house.issue(600).await;
+        }
+        let after = house.gate.store.trail().await.unwrap();
+        assert!(after.end.number >= begun + 3);
+        days.push(begun);
+        house.gate.tend().await.unwrap();
+        let start = house.gate.store.trail().await.unwrap().start.number;
+        // Of what happened two days ago to the hour all is there.
+        let oldest = usize::try_from(day.saturating_sub(2)).unwrap();
+        assert_eq!(start, days[oldest], "on day {day}");
+        house.passes(Duration::from_hours(24));
+    }
+    let trail = read_trail(&*house.gate.store, &house.gate.ring, |_, event| assert!(event.is_some()));
+    let extent = trail.await.unwrap();
+    assert!(extent.start.number > 0 && extent.end.number > extent.start.number);
 }

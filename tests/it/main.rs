@@ -15,6 +15,7 @@
 mod harness;
 
 mod architecture;
+mod audit;
 mod bad_input;
 mod browser;
 mod claims;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::domain::{Elicitation, ElicitationId, Event, Timestamp};
 use crate::flow::{Error, Gate};
-use crate::vault::Place;
 
 /// What happened to an elicitation.
 #[derive(Debug)]
@@ -45,7 +44,7 @@ impl Gate {
             let Some(newest) = page.last() else { break };
             last = newest.number;
             events.extend(page.iter().filter_map(|entry| {
-                self.event(&entry.event).filter(|event| event.elicitation == Some(elicitation.id()))
+                self.opened(&entry.event).filter(|event| event.elicitation == Some(elicitation.id()))
             }));
         }
         Ok(History { events, is_whole: last >= end })
@@ -59,7 +58,7 @@ impl Gate {
             let middle = low + (high - low) / 2;
             let entry = self.store.entries(middle, 1).await?.pop();
             // What does not open is older than the oldest key.
-            let event = entry.and_then(|entry| self.event(&entry.event));
+            let event = entry.and_then(|entry| self.opened(&entry.event));
             if event.is_some_and(|event| event.at + SLACK >= at) {
                 high = middle;
             } else {
@@ -67,10 +66,5 @@ impl Gate {
             }
         }
         Ok(low)
-    }
-
-    fn event(&self, sealed: &[u8]) -> Option<Event> {
-        let plain = self.ring.open(Place::Event, sealed).ok()?;
-        serde_json::from_slice(&plain).ok()
     }
 }

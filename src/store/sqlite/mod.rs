@@ -175,6 +175,10 @@ impl Store for Sqlite {
         self.read(|reply| Read::Entries(after, limit, reply)).await
     }
 
+    async fn cut_trail(&self, up_to: u64) -> Result<(), Unavailable> {
+        self.write(|reply| Job::CutTrail(up_to, reply)).await
+    }
+
     async fn trail(&self) -> Result<Extent, Unavailable> {
         self.read(Read::Trail).await
     }

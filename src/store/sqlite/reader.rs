@@ -101,8 +101,11 @@ fn visit(connection: &Connection, tag: Tag, now: Timestamp) -> Result<Option<Vec
 fn trail(connection: &Connection) -> Result<Extent, rusqlite::Error> {
     let mut query =
         connection.prepare_cached("SELECT number, hash FROM trail ORDER BY number DESC LIMIT 1")?;
-    let end = query.query_row([], |row| Ok(Link { number: row.get(0)?, hash: row.get(1)? })).optional()?;
-    Ok(Extent { start: Link::default(), end: end.unwrap_or_default() })
+    let link = |row: &Row<'_>| Ok(Link { number: row.get(0)?, hash: row.get(1)? });
+    let end = query.query_row([], link).optional()?;
+    let mut query = connection.prepare_cached("SELECT number, hash FROM trail_start")?;
+    let start = query.query_row([], link).optional()?.unwrap_or_default();
+    Ok(Extent { start, end: end.unwrap_or(start) })
 }
 
 fn many<T>(

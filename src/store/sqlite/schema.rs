@@ -26,7 +26,7 @@ pub enum OpenError {
 
 /// How long a connection waits for another program that has the database locked.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-const SCHEMA: i64 = 2;
+const SCHEMA: i64 = 3;
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS records (
         id BLOB PRIMARY KEY, version INTEGER NOT NULL, due INTEGER NOT NULL, record BLOB NOT NULL
@@ -41,7 +41,8 @@ const TABLES: &str = "
         tag BLOB PRIMARY KEY, until INTEGER NOT NULL, sealed BLOB NOT NULL
     ) WITHOUT ROWID;
     CREATE INDEX IF NOT EXISTS visits_until ON visits (until);
-    PRAGMA user_version = 2;
+    CREATE TABLE IF NOT EXISTS trail_start (one INTEGER PRIMARY KEY, number INTEGER NOT NULL, hash BLOB NOT NULL);
+    PRAGMA user_version = 3;
 ";
 
 /// The lock on a database; it ends with the process or when dropped.

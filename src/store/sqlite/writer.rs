@@ -28,10 +28,32 @@ pub(super) enum Order {
 pub(super) enum Job {
     Commit(Box<Commit>, Reply<Committed>),
     Append(Vec<Vec<u8>>, Reply<()>),
-    PutVisit { tag: Tag, sealed: Vec<u8>, now: Timestamp, until: Timestamp, reply: Reply<()> },
-    RenewVisit { tag: Tag, sealed: Vec<u8>, until: Timestamp, reply: Reply<()> },
-    TakeVisit { tag: Tag, now: Timestamp, reply: Reply<Option<Vec<u8>>> },
-    Postpone { id: ElicitationId, version: u64, due: Timestamp, reply: Reply<()> },
+    /// Up to the entry of this number.
+    CutTrail(u64, Reply<()>),
+    PutVisit {
+        tag: Tag,
+        sealed: Vec<u8>,
+        now: Timestamp,
+        until: Timestamp,
+        reply: Reply<()>,
+    },
+    RenewVisit {
+        tag: Tag,
+        sealed: Vec<u8>,
+        until: Timestamp,
+        reply: Reply<()>,
+    },
+    TakeVisit {
+        tag: Tag,
+        now: Timestamp,
+        reply: Reply<Option<Vec<u8>>>,
+    },
+    Postpone {
+        id: ElicitationId,
+        version: u64,
+        due: Timestamp,
+        reply: Reply<()>,
+    },
     Ping(Reply<()>),
 }
 
@@ -188,6 +210,7 @@ impl Job {
             Self::Commit(_, reply) => drop(reply.send(Err(Unavailable(error.to_owned())))),
             Self::TakeVisit { reply, .. } => drop(reply.send(Err(Unavailable(error.to_owned())))),
             Self::Append(_, reply)
+            | Self::CutTrail(_, reply)
             | Self::PutVisit { reply, .. }
             | Self::RenewVisit { reply, .. }
             | Self::Postpone { reply, .. }
@@ -204,6 +227,10 @@ fn perform(db: &Transaction<'_>, job: Job, effects: &mut Effects) -> Result<Answ
         Job::Commit(job, reply) => Ok(Answer::Committed(reply, commit(db, *job, effects)?)),
         Job::Append(events, reply) => {
             append(db, events, effects)?;
+            Ok(Answer::Done(reply))
+        }
+        Job::CutTrail(up_to, reply) => {
+            cut_trail(db, up_to)?;
             Ok(Answer::Done(reply))
         }
         Job::PutVisit { tag, sealed, now, until, reply } => {
@@ -355,6 +382,17 @@ fn append(db: &Transaction<'_>, events: Vec<Vec<u8>>, effects: &mut Effects) -> 
         run(db, "INSERT INTO trail VALUES (?1, ?2, ?3)", params![number, event, hash])?;
     }
     effects.last = Some((number, hash));
+    Ok(())
+}
+
+/// The entry after these still says what it follows. The last one stays: the next follows it.
+fn cut_trail(db: &Transaction<'_>, up_to: u64) -> Result<(), rusqlite::Error> {
+    let sql = "INSERT INTO trail_start SELECT 1, number, hash FROM trail
+               WHERE number = ?1 AND number < (SELECT MAX(number) FROM trail)
+               ON CONFLICT DO UPDATE SET number = excluded.number, hash = excluded.hash";
+    if run(db, sql, [up_to])? > 0 {
+        run(db, "DELETE FROM trail WHERE number <= ?1", [up_to])?;
+    }
     Ok(())
 }
 

@@ -36,7 +36,8 @@ macro_rules! contract {
                 appended_events_belong_to_no_record, r37_a_commit_that_is_refused_leaves_no_event,
                 r37_the_hashes_chain_as_documented,
                 r37_what_was_written_together_may_lie_in_two_parts_of_the_trail,
-                the_trail_says_from_where_to_where_it_goes;
+                the_trail_says_from_where_to_where_it_goes,
+                what_is_cut_is_gone_and_the_rest_still_follows;
                 races: r20_of_64_commits_on_one_version_exactly_one_is_done,
                 of_64_commits_that_create_one_record_exactly_one_is_done,
                 of_64_that_race_for_a_required_slot_one_wins_and_is_known_to_the_others,

@@ -98,3 +98,28 @@ pub(super) async fn the_trail_says_from_where_to_where_it_goes(opened: &Opened) 
     assert_eq!(store.trail().await.unwrap(), Extent { start: nothing, end: trail[1].link() });
     assert_eq!(trail[1].link().number, 2);
 }
+
+/// Where the store leaves that to others: what is cut is gone, and what is left still follows something that is known.
+pub(super) async fn what_is_cut_is_gone_and_the_rest_still_follows(opened: &Opened) {
+    let store = opened.store();
+    store.append((0..10).map(|number| vec![b'a' + number]).collect()).await.unwrap();
+    let all = verified_trail(store).await;
+    store.cut_trail(3).await.unwrap();
+    let Extent { start, end } = store.trail().await.unwrap();
+    assert_eq!(end, all[9].link());
+    if start == Link::default() {
+        // It lets go of old parts by itself.
+        assert_eq!(store.entries(0, 20).await.unwrap(), all);
+        return;
+    }
+    assert_eq!((start, store.entries(0, 20).await.unwrap()), (all[2].link(), all[3..].to_vec()));
+    // Cut again, further back, nowhere, and at the end: the last entry stays, since the next one follows it.
+    for (up_to, from) in [(2, 3), (0, 3), (5, 5), (99, 5), (10, 5), (9, 9)] {
+        store.cut_trail(up_to).await.unwrap();
+        let extent = store.trail().await.unwrap();
+        assert_eq!((extent.start, extent.end), (all[from - 1].link(), all[9].link()), "{up_to}");
+    }
+    store.append(vec![b"next".to_vec()]).await.unwrap();
+    let next = store.entries(10, 5).await.unwrap().remove(0);
+    assert_eq!(next.hash, sidegate::store::entry_hash(&all[9].hash, 11, b"next"));
+}
