@@ -100,6 +100,27 @@ fn every_layer_imports_only_what_is_below_it() {
     }
 }
 
+/// Operators alert on messages: what the log may say above `debug` is written down.
+#[test]
+fn every_message_of_the_log_is_explained() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let explained = std::fs::read_to_string(root.join("docs/LOGGING.md")).unwrap();
+    let mut found = 0;
+    for (_, path, code) in files() {
+        for level in ["error", "warn", "info"] {
+            for call in code.split(&format!("tracing::{level}!(")).skip(1) {
+                let call = call.split(");").next().unwrap();
+                let message = call.rsplit('"').nth(1).unwrap_or_else(|| panic!("{}: {call}", path.display()));
+                // What is put in may be anything; what stands before and after it is ours.
+                let words = message.split(['{', '}']).step_by(2).max_by_key(|words| words.len()).unwrap();
+                assert!(explained.contains(words), "{}: `{message}` is not explained", path.display());
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 40, "{found}");
+}
+
 /// Whether a path in the code begins with this crate's name.
 fn names_crate(code: &str, name: &str) -> bool {
     code.match_indices(name).any(|(at, _)| {
@@ -162,7 +183,7 @@ fn the_documents_name_what_there_is() {
         assert!(map.contains(&layer), "{} is not on the map", path.display());
     }
     let configuration = std::fs::read_to_string(root.join("docs/CONFIGURATION.md")).unwrap();
-    let settings = ["file.rs", "providers.rs", "payments.rs"]
+    let settings = ["file.rs", "console.rs", "providers.rs", "payments.rs"]
         .map(|file| std::fs::read_to_string(root.join("src/config").join(file)).unwrap());
     for line in
         settings.iter().flat_map(|text| text.lines()).filter_map(|line| line.trim().strip_prefix("pub "))
