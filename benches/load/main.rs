@@ -26,6 +26,7 @@ mod figures;
 mod floor;
 mod lives;
 mod process;
+mod slow;
 mod waiting;
 
 use std::time::Duration;
@@ -55,6 +56,9 @@ struct Options {
     /// Polls that wait at once, one measurement for each number
     #[arg(long, default_values_t = [5000])]
     waiting: Vec<usize>,
+    /// Slow connections beside a measurement
+    #[arg(long, default_value_t = 1000)]
+    slow: usize,
     /// Elicitations that are pending for the last measurement
     #[arg(long, default_value_t = 100_000)]
     pending: usize,
@@ -128,6 +132,18 @@ async fn run(store: StoreName, options: &Options) {
     for count in &options.waiting {
         waiting::measure(&service, other.as_ref().unwrap_or(&service), *count).await;
     }
+
+    let mut table = Table::default();
+    for _ in 0..options.slices {
+        for (name, work) in [("status", Work::Status(&service, &status)), ("issue", Work::Issue(&service))] {
+            table.add(&format!("{name}, alone"), load.run(work).await);
+            let slow = slow::Slow::start(service.process.address, options.slow).await;
+            table.add(&format!("{name}, beside slow"), load.run(work).await);
+            drop(slow);
+        }
+    }
+    println!("\n{} slow connections beside", options.slow);
+    table.print(&["status, alone", "issue, alone"]);
 
     let mut table = Table::default();
     let (few_backing, many_backing) = (backing(store).await, backing(store).await);

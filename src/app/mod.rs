@@ -6,6 +6,7 @@ mod parts;
 mod upkeep;
 
 use std::net::{SocketAddr, TcpListener};
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -174,11 +175,14 @@ impl Application {
                     .configure(|routes| crate::web::routes(routes, &site.prefix))
             }
         };
+        let (workers, connections) = shares(config.rates.connections);
         let http = HttpServer::new(factory)
             .disable_signals()
             // A handler that has hung up must not claim what it will never receive.
             .h1_allow_half_closed(false)
             .client_request_timeout(HEAD_TIME)
+            .workers(workers)
+            .max_connections(connections)
             .shutdown_timeout(SHUTDOWN_TIME);
         let serve = |http: HttpServer<_, _, _, _>, listener, bound, tls| {
             match tls {
@@ -250,6 +254,13 @@ impl Application {
         self.gate.store.close().await;
         result
     }
+}
+
+/// How many workers there are, and how many connections each may have open.
+fn shares(connections: NonZero<u32>) -> (usize, usize) {
+    let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let connections = usize::try_from(connections.get()).unwrap_or(usize::MAX);
+    (workers, connections.div_ceil(workers))
 }
 
 /// A listener for Prometheus alone.

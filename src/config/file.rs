@@ -273,6 +273,7 @@ pub(super) struct Limits {
     pub pending_per_subject: u64,
     pub requests_per_second_per_client: NonZeroU32,
     pub requests_per_second_per_address: NonZeroU32,
+    pub connections: NonZeroU32,
 }
 
 impl Default for Limits {
@@ -282,6 +283,7 @@ impl Default for Limits {
             pending_per_subject: 1_000,
             requests_per_second_per_client: NonZeroU32::MIN.saturating_add(1_999),
             requests_per_second_per_address: NonZeroU32::MIN.saturating_add(199),
+            connections: NonZeroU32::MIN.saturating_add(9_999),
         }
     }
 }

@@ -209,6 +209,8 @@ pub struct Rates {
     pub per_client: NonZeroU32,
     /// From one address, without a key.
     pub per_address: NonZeroU32,
+    /// Connections that are open at once.
+    pub connections: NonZeroU32,
 }
 
 /// Why there is no configuration: one sentence that says what to change.

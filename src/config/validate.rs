@@ -68,6 +68,7 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
         rates: Rates {
             per_client: file.limits.requests_per_second_per_client,
             per_address: file.limits.requests_per_second_per_address,
+            connections: file.limits.connections,
         },
         checkpoint_every: match file.audit.checkpoint_every {
             0 => None,

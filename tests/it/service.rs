@@ -219,6 +219,67 @@ async fn r35_slow_heads_and_bodies_are_cut_off() {
     assert_eq!(server.visitor().get(&server.url("healthz")).await.status, 200);
 }
 
+/// A thousand that send a byte now and then do not keep others from being served, and are cut off.
+#[tokio::test]
+async fn r35_a_thousand_slow_connections_are_cut_off_and_hold_up_nobody() {
+    let server = Server::local().await;
+    let address = format!("127.0.0.1:{}", server.base().port().unwrap());
+    let mut slow = tokio::task::JoinSet::new();
+    for _ in 0..1000 {
+        let address = address.clone();
+        slow.spawn(async move {
+            let mut stream = TcpStream::connect(&address).await.unwrap();
+            stream.write_all(b"POST /v1/rounds HTTP/1.1\r\nX-Slow: ").await.unwrap();
+            let (mut answer, mut bytes) = (String::new(), stream);
+            for _ in 0..60 {
+                if bytes.write_all(b"a").await.is_err() {
+                    return true;
+                }
+                let read = timeout(Duration::from_millis(250), bytes.read_to_string(&mut answer)).await;
+                if read.is_ok() {
+                    return answer.is_empty() || answer.starts_with("HTTP/1.1 408");
+                }
+            }
+            false
+        });
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    for _ in 0..20 {
+        let issued = server.handler().issue(&ask()).await;
+        server.visitor().complete(&issued.url, "wk-1").await;
+        assert_eq!(server.handler().claim(&issued, None).await.status, 200);
+    }
+    while let Some(cut) = slow.join_next().await {
+        assert!(cut.unwrap(), "one is still open");
+    }
+}
+
+/// The sockets that a process has open.
+fn sockets(server: &Server) -> usize {
+    let open = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
+    let targets = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+}
+
+#[tokio::test]
+async fn r35_no_more_connections_are_open_than_are_to_be() {
+    let server = Server::start(Setup::local().with("SIDEGATE_LIMITS__CONNECTIONS", "20")).await;
+    let address = format!("127.0.0.1:{}", server.base().port().unwrap());
+    let before = sockets(&server);
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        silent.push(TcpStream::connect(&address).await.unwrap());
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let open = sockets(&server) - before;
+    // Each worker has its share, rounded up.
+    assert!((10..=20 + 16).contains(&open), "{open}");
+    drop(silent);
+    // Once they have gone, or are cut off, others are served.
+    let issued = timeout(Duration::from_secs(20), server.handler().issue(&ask())).await.unwrap();
+    assert_eq!(server.handler().state(&issued.id).await, "pending");
+}
+
 #[tokio::test]
 async fn r39_core_dumps_are_off() {
     let server = Server::local().await;
