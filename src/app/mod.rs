@@ -101,8 +101,7 @@ impl Application {
         let sources = sources(config, &upstream, &clock);
         let clients = clients(config, &sources, &upstream)?;
         let providers = providers(config, &upstream, &clock, &random);
-        let told = clients.all().filter(|client| client.endpoint.is_some()).map(|client| client.id.clone());
-        let told: Vec<_> = told.collect();
+        let told = parts::told(&clients);
         let api_keys = web::Data::new(api_keys(config, &clients));
 
         let certificates = config.server.tls.as_ref().map(|files| Certificates::load(files, clock.now()));

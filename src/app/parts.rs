@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::StartError;
 use crate::config::{Config, ConfigError, IdentitySettings, SharedStore, StoreSettings};
-use crate::domain::{Clock, Random};
+use crate::domain::{ClientId, Clock, Random};
 use crate::flow::checkpoint::TrailCare;
 use crate::flow::console::{Console, Operator, OperatorDoor};
 use crate::flow::issue::longest_kept;
@@ -205,6 +205,11 @@ pub(super) fn payments(
         (settings.id.clone(), Payment { settings: settings.clone(), processor })
     };
     config.payments.iter().map(payment).collect()
+}
+
+/// The clients whose servers are told what becomes of their elicitations.
+pub(super) fn told(clients: &Clients) -> Vec<ClientId> {
+    clients.all().filter(|client| client.endpoint.is_some()).map(|client| client.id.clone()).collect()
 }
 
 pub(super) fn api_keys(config: &Config, clients: &Clients) -> ApiKeys {
