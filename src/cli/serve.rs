@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::local::make_folder;
 use super::{Done, Failure, Place, block_on, say};
 use crate::app::{Application, Stopper};
+use crate::config::Config;
 use crate::system::forbid_core_dumps;
 use crate::telemetry;
 
@@ -30,7 +31,7 @@ impl Serve {
             config = config.listen_on(listen)?;
         }
         make_folder(&self.place.data)?;
-        telemetry::start(config.log_level);
+        let _traces = start_telling(&config)?;
         block_on(async {
             let application = Application::build(&config).await?;
             if let Some(local) = local {
@@ -42,6 +43,27 @@ impl Serve {
             Ok(())
         })
     }
+}
+
+/// Starts the log, and traces if they are wanted: what is returned hands over the last of them when it is dropped.
+#[cfg(feature = "otel")]
+fn start_telling(config: &Config) -> Result<Option<telemetry::traces::Traces>, Failure> {
+    let Some(settings) = &config.traces else {
+        telemetry::start(config.log_level);
+        return Ok(None);
+    };
+    let collector = crate::upstream::collector::Collector::new()?;
+    let (guard, tracer) = telemetry::traces::start(settings.endpoint.as_str(), settings.ratio, collector)?;
+    telemetry::start_with_traces(config.log_level, tracer);
+    Ok(Some(guard))
+}
+
+/// Starts the log. This build has no traces.
+#[cfg(not(feature = "otel"))]
+#[expect(clippy::unnecessary_wraps, reason = "with traces it can fail")]
+fn start_telling(config: &Config) -> Result<Option<telemetry::traces::Traces>, Failure> {
+    telemetry::start(config.log_level);
+    Ok(None)
 }
 
 /// SIGTERM and SIGINT end the service in good order.

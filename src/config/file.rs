@@ -49,6 +49,7 @@ pub(super) struct File {
     pub lifetimes: Lifetimes,
     #[serde(default)]
     pub limits: Limits,
+    pub traces: Option<Traces>,
     #[serde(default)]
     pub audit: Audit,
     #[serde(default)]
@@ -286,6 +287,13 @@ impl Default for Limits {
             connections: NonZeroU32::MIN.saturating_add(9_999),
         }
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Traces {
+    pub endpoint: Url,
+    pub ratio: Option<f64>,
 }
 
 /// In seconds.

@@ -68,6 +68,8 @@ pub struct Config {
     pub checkpoint_every: Option<Duration>,
     /// A listener for Prometheus alone, which asks for no key.
     pub metrics: Option<SocketAddr>,
+    /// Where traces go.
+    pub traces: Option<Traces>,
     /// What is logged.
     pub log_level: tracing::level_filters::LevelFilter,
 }
@@ -94,6 +96,15 @@ pub struct Api {
     pub listen: SocketAddr,
     /// Whose certificates its callers must have, a PEM file; anybody may connect if there is none.
     pub client_ca: Option<PathBuf>,
+}
+
+/// Where traces go.
+#[derive(Debug, Clone)]
+pub struct Traces {
+    /// A collector's URL, for OTLP over HTTP.
+    pub endpoint: Url,
+    /// Which part of the traces that begin here is taken, 0 to 1.
+    pub ratio: f64,
 }
 
 /// Where elicitations are kept.

@@ -74,6 +74,7 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
             0 => None,
             every => Some(seconds("audit.checkpoint_every", every, 1..=86_400)?),
         },
+        traces: file.traces.map(traces).transpose()?,
         metrics: file.metrics.listen,
         log_level: file.log.level.parse().map_err(|_| {
             ConfigError::new("`log.level` must be one of off, error, warn, info, debug, trace")
@@ -81,6 +82,20 @@ pub(super) fn checked(file: File, data: &Path) -> Result<Config, ConfigError> {
     };
     exposure(&config)?;
     Ok(config)
+}
+
+fn traces(section: super::file::Traces) -> Result<super::Traces, ConfigError> {
+    let ratio = section.ratio.unwrap_or(1.0);
+    if !cfg!(feature = "otel") {
+        return Err(ConfigError::new("`[traces]` needs a build with traces: `cargo build --features otel`"));
+    }
+    if !matches!(section.endpoint.scheme(), "http" | "https") || !section.endpoint.has_host() {
+        return Err(ConfigError::new("`traces.endpoint` must be an http or https URL"));
+    }
+    if !(0.0..=1.0).contains(&ratio) {
+        return Err(ConfigError::new("`traces.ratio` must be 0 to 1"));
+    }
+    Ok(super::Traces { endpoint: section.endpoint, ratio })
 }
 
 /// In seconds.

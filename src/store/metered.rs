@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tracing::Instrument as _;
 
 use super::{Commit, Committed, Entry, Extent, Store, Stored, Unavailable};
 use crate::domain::{ElicitationId, Tag, Timestamp};
@@ -18,7 +19,7 @@ async fn measured<T>(
     work: impl Future<Output = Result<T, Unavailable>>,
 ) -> Result<T, Unavailable> {
     let stopwatch = Stopwatch::start();
-    let result = work.await;
+    let result = work.instrument(telemetry::traces::store(operation)).await;
     telemetry::store_did(operation, stopwatch, result.is_ok());
     result
 }

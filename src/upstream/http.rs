@@ -10,10 +10,12 @@ use reqwest::Method;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use serde::de::DeserializeOwned;
+use tracing::Instrument as _;
 use url::{Host, Url};
 use zeroize::Zeroizing;
 
 use super::address::may_reach;
+use crate::telemetry::traces;
 
 /// The HTTP client for everything that is asked of others.
 pub struct Upstream {
@@ -225,7 +227,8 @@ impl Upstream {
             Authorization::Bearer(token) => request.bearer_auth(token.as_str()),
         };
         let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
-        let mut answer = request.send().await.map_err(|_| UpstreamError::NoAnswer(host.clone()))?;
+        let asked = request.send().instrument(traces::asked(&host));
+        let mut answer = asked.await.map_err(|_| UpstreamError::NoAnswer(host.clone()))?;
         let header = |name: &str| {
             answer.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
         };

@@ -3,6 +3,8 @@
 //! the processors that take payments ([`payment`]), and the endpoints that are told what happened ([`webhook`]).
 
 pub mod address;
+#[cfg(feature = "otel")]
+pub mod collector;
 pub mod http;
 pub mod keys;
 pub mod metadata;

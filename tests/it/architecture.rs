@@ -9,7 +9,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("store", &["domain", "redis_client", "telemetry"]),
     ("notify", &["domain", "redis_client"]),
     ("vault", &["domain"]),
-    ("upstream", &["domain"]),
+    ("upstream", &["domain", "telemetry"]),
     ("identity", &["domain", "upstream"]),
     ("mcp", &["domain"]),
     ("api_key", &["domain"]),

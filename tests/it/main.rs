@@ -62,5 +62,7 @@ mod sign_in;
 mod sign_in_browser;
 mod store;
 mod tls;
+#[cfg(feature = "otel")]
+mod traces;
 mod vault;
 mod webhooks_out;

@@ -1,9 +1,11 @@
 //! One log line a request: method, route template, status, duration. Never the target itself.
 
-use crate::telemetry::{Stopwatch, answered};
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
+use tracing::Instrument as _;
+
+use crate::telemetry::{Stopwatch, answered, traces};
 
 /// Logs a request once it is answered.
 ///
@@ -13,11 +15,7 @@ pub async fn log(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    let stopwatch = Stopwatch::start();
-    let response = next.call(request).await?;
-    let milliseconds = stopwatch.elapsed().as_millis();
-    let route = response.request().match_pattern().unwrap_or_else(|| "(none)".to_owned());
-    let method = match response.request().method().as_str() {
+    let method = match request.method().as_str() {
         "GET" => "GET",
         "HEAD" => "HEAD",
         "POST" => "POST",
@@ -27,7 +25,14 @@ pub async fn log(
         "PATCH" => "PATCH",
         _ => "(other)",
     };
+    let traceparent = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
+    let span = traces::request(method, traceparent);
+    let stopwatch = Stopwatch::start();
+    let response = next.call(request).instrument(span.clone()).await?;
+    let milliseconds = stopwatch.elapsed().as_millis();
+    let route = response.request().match_pattern().unwrap_or_else(|| "(none)".to_owned());
     let status = response.status().as_u16();
+    traces::answered(&span, &route, status);
     answered(method, &route, status, stopwatch);
     tracing::info!(method, route, status, milliseconds, "answered");
     Ok(response)
