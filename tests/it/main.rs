@@ -27,6 +27,7 @@ mod crash;
 mod demo;
 mod domain;
 mod elicitations;
+mod examples;
 mod faults;
 mod handoff;
 mod limits_of_time;

@@ -55,7 +55,7 @@ impl Gate {
         Self { people, one, two, fleet, _secret: secret }
     }
 
-    async fn plain() -> Self {
+    pub(crate) async fn plain() -> Self {
         Self::start(Backing::Embedded, "", &json!({})).await
     }
 

@@ -4,6 +4,7 @@
 pub(crate) mod authority;
 pub(crate) mod balancer;
 pub(crate) mod browser;
+pub(crate) mod example;
 pub(crate) mod fleet;
 pub(crate) mod handler;
 pub(crate) mod history;
