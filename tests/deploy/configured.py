@@ -47,6 +47,23 @@ def resources():
         sys.exit(f"kubernetes/kustomization.yaml is about other files than there are: {listed ^ there}")
 
 
+def hardened():
+    """Nothing runs with more rights than it needs."""
+    for name, service in load("compose.yaml")["services"].items():
+        got = [service.get(key) for key in ("read_only", "cap_drop", "security_opt")]
+        if got != [True, ["ALL"], ["no-new-privileges:true"]]:
+            sys.exit(f"compose.yaml: {name} is not hardened: {got}")
+    pod = load("kubernetes/deployment.yaml")["spec"]["template"]["spec"]
+    wanted = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    for container in pod["initContainers"] + pod["containers"]:
+        if container.get("securityContext") != wanted:
+            sys.exit(f"kubernetes/deployment.yaml: {container['name']} is not hardened")
+    whole = pod["securityContext"]
+    modes = [volume["secret"]["defaultMode"] for volume in pod["volumes"] if "secret" in volume]
+    if not whole["runAsNonRoot"] or whole["seccompProfile"]["type"] != "RuntimeDefault" or modes != [0o400]:
+        sys.exit("kubernetes/deployment.yaml: the pod is not hardened")
+
+
 def make_secrets(folder, program):
     """By the lines of the README."""
     lines = re.search(r"<!-- secrets -->\n+```sh\n(.*?)```", (DEPLOY / "README.md").read_text(), re.S)[1]
@@ -122,6 +139,7 @@ def check(program, folder, secrets, name, config, variables, valkey, issuer):
 def main():
     program = Path(sys.argv[1]).resolve()
     resources()
+    hardened()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         secrets = make_secrets(folder, program)

@@ -100,7 +100,7 @@ def nginx(folder, port, upstream):
     (folder / "nginx.conf").write_text(
         f"daemon off; pid {folder}/pid; error_log {folder}/main.log info; events {{}}\n"
         f"http {{ access_log {folder}/other.log; {kept} include {folder}/sidegate.conf; }}\n")
-    command = ["nginx", "-p", folder, "-c", folder / "nginx.conf"]
+    command = ["nginx", "-p", folder, "-e", folder / "main.log", "-c", folder / "nginx.conf"]
     tested = subprocess.run([*command, "-t"], capture_output=True, text=True)
     if tested.returncode or "[warn]" in tested.stderr:
         sys.exit(f"nginx does not take its file:\n{tested.stderr}")
