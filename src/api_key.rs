@@ -80,6 +80,12 @@ impl KeyDigest {
         Self(sha256(text.as_bytes()))
     }
 
+    /// Its 32 bytes.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 32] {
+        self.0
+    }
+
     /// Compares in constant time.
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {

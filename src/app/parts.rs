@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::StartError;
+use crate::api_key::KeyDigest;
 use crate::config::{Config, ConfigError, IdentitySettings, SharedStore, StoreSettings};
 use crate::domain::{ClientId, Clock, Random};
 use crate::flow::checkpoint::TrailCare;
@@ -141,7 +142,7 @@ pub(super) fn console(config: &Config, sources: &Sources) -> Console {
         })
     });
     Console {
-        is_open: door.is_some() || !config.operators.is_empty(),
+        keys: operators(config).map(|(digest, operator)| (digest.to_bytes(), operator)).collect(),
         door,
         two_persons_above: config.console.two_persons_above,
     }
@@ -217,9 +218,13 @@ pub(super) fn api_keys(config: &Config, clients: &Clients) -> ApiKeys {
         let client = clients.find(&settings.id);
         settings.api_keys.iter().filter_map(move |digest| Some((*digest, Arc::clone(client?))))
     });
-    let of_operators = config.operators.iter().flat_map(|operator| {
+    ApiKeys::new(of_clients, operators(config))
+}
+
+/// The operators with keys, by key.
+fn operators(config: &Config) -> impl Iterator<Item = (KeyDigest, Operator)> {
+    config.operators.iter().flat_map(|operator| {
         let who = Operator { id: operator.id.clone(), role: operator.role };
         operator.api_keys.iter().map(move |digest| (*digest, who.clone()))
-    });
-    ApiKeys::new(of_clients, of_operators)
+    })
 }

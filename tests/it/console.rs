@@ -246,6 +246,31 @@ async fn r32_the_session_is_a_cookie_of_its_own_and_ends_at_sign_out() {
     assert_eq!(thief.get(&house.console("")).await.status, 401);
 }
 
+/// A key that is taken away ends the sessions that were begun with it, though the operator has another.
+#[tokio::test]
+async fn a_session_ends_with_its_key() {
+    let mut house = House::plain().await;
+    let operator = house.operator("second").await;
+    assert_eq!(operator.get("").await.status, 200);
+    let cookies = operator.visitor.cookies();
+    let file = house.server().data().join("sidegate.toml");
+    let digest = |key: &str| KeyDigest::of_text(key).to_string();
+    let fresh = api_key::generate(Holder::Operator, &SystemRandom);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let other = text.replace(&digest(&house.key("second")), &KeyDigest::of(&fresh).to_string());
+    assert_ne!(text, other);
+    // At the next start, with the old key, the session is still there; without it, it is not.
+    for (text, status) in [(text, 200), (other, 401)] {
+        std::fs::write(&file, text).unwrap();
+        house.fleet.restart(0).await;
+        let visitor = house.server().visitor();
+        for (name, value) in &cookies {
+            visitor.plant(name, value);
+        }
+        assert_eq!(visitor.get(&house.console("")).await.status, status);
+    }
+}
+
 #[rstest]
 #[tokio::test]
 async fn links_are_found_by_what_they_are_and_no_search_stands_in_an_address(

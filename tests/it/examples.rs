@@ -26,7 +26,8 @@ impl Stage {
     async fn start(language: Language, backing: Backing, more: &Told) -> Self {
         let people = Issuer::in_file();
         // A client that gives up after two calls would otherwise take eight times as long to do so.
-        let setup = Setup::proxy(&people).replacing("kinds = [\"secret\"]", "kinds = [\"secret\"]\nround_budget = 3");
+        let setup =
+            Setup::proxy(&people).replacing("kinds = [\"secret\"]", "kinds = [\"secret\"]\nround_budget = 3");
         let fleet = Fleet::start(backing, setup).await;
         let count = if matches!(backing, Backing::Shared) { 2 } else { 1 };
         let mut examples = Vec::new();
@@ -45,9 +46,9 @@ impl Stage {
         self.fleet.at(0)
     }
 
-    async fn call(&self, era: &str, tokens: [&str; 2], more: Value) -> Desk {
+    fn call(&self, era: &str, tokens: [&str; 2], more: &Value) -> Desk {
         let servers = [&self.examples[0], self.examples.last().unwrap()];
-        Desk::call(Reach::Http(servers), era, ("forecast", json!({"city": "Oslo"})), tokens, more).await
+        Desk::call(Reach::Http(servers), era, ("forecast", json!({"city": "Oslo"})), tokens, more)
     }
 
     /// Ada at her browser.
@@ -105,7 +106,7 @@ async fn r36_a_call_waits_for_its_person_and_goes_on(
     #[values(MODERN, LEGACY)] era: &str,
 ) {
     let stage = Stage::of(language).await;
-    let mut desk = stage.call(era, ADA, json!({})).await;
+    let mut desk = stage.call(era, ADA, &json!({}));
     let link = desk.link().await;
     desk.answers("accept").await;
     // The call has come back by then, and waits.
@@ -124,14 +125,14 @@ async fn r36_whoever_is_done_before_the_retry_is_not_asked_again(
     #[values(MODERN, LEGACY)] era: &str,
 ) {
     let stage = Stage::of(language).await;
-    let mut desk = stage.call(era, ADA, json!({})).await;
+    let mut desk = stage.call(era, ADA, &json!({}));
     let link = desk.link().await;
     stage.finishes(&link).await;
     desk.answers("accept").await;
     assert_eq!(text(&desk.next().await), "It is sunny in Oslo.");
     stage.keeps(&desk);
     // The same call once more is another one, with a link of its own.
-    let mut again = stage.call(era, ADA, json!({})).await;
+    let mut again = stage.call(era, ADA, &json!({}));
     assert_ne!(again.link().await, link);
 }
 
@@ -142,7 +143,7 @@ async fn whoever_declines_on_the_page_is_believed(
     #[values(MODERN, LEGACY)] era: &str,
 ) {
     let stage = Stage::of(language).await;
-    let mut desk = stage.call(era, ADA, json!({})).await;
+    let mut desk = stage.call(era, ADA, &json!({}));
     let link = desk.link().await;
     desk.answers("accept").await;
     stage.ada(json!([{"open": link}, {"press": "Decline", "until": "/done"}])).await;
@@ -159,7 +160,7 @@ async fn an_operator_ends_the_call_by_revoking_the_link(
     #[values(MODERN, LEGACY)] era: &str,
 ) {
     let stage = Stage::of(language).await;
-    let mut desk = stage.call(era, ADA, json!({})).await;
+    let mut desk = stage.call(era, ADA, &json!({}));
     let link = desk.link().await;
     desk.answers("accept").await;
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -177,7 +178,7 @@ async fn a_link_that_expires_ends_the_call(
 ) {
     let more = vec![("EXAMPLE_EXPIRES_IN", "10".to_owned())];
     let stage = Stage::start(language, Backing::Embedded, &more).await;
-    let mut desk = stage.call(era, ADA, json!({})).await;
+    let mut desk = stage.call(era, ADA, &json!({}));
     let link = desk.link().await;
     desk.answers("accept").await;
     let result = desk.next().await;
@@ -195,7 +196,7 @@ async fn whoever_says_no_in_the_client_is_asked_nothing_more(
     #[values("decline", "cancel")] action: &str,
 ) {
     let stage = Stage::of(language).await;
-    let mut desk = stage.call(era, ADA, json!({})).await;
+    let mut desk = stage.call(era, ADA, &json!({}));
     let link = desk.link().await;
     desk.answers(action).await;
     let result = desk.next().await;
@@ -216,13 +217,13 @@ async fn whoever_is_slower_than_the_client_finds_the_link_in_its_last_words(
     #[values(Language::TypeScript, Language::Python)] language: Language,
 ) {
     let stage = Stage::of(language).await;
-    let mut desk = stage.call(MODERN, ADA, json!({})).await;
+    let mut desk = stage.call(MODERN, ADA, &json!({}));
     let link = desk.link().await;
     desk.answers("accept").await;
     let result = desk.next().await;
     assert!(text(&result).contains(&link), "{result}");
     stage.finishes(&link).await;
-    let mut again = stage.call(MODERN, ADA, json!({})).await;
+    let mut again = stage.call(MODERN, ADA, &json!({}));
     assert_eq!(text(&again.next().await), "It is sunny in Oslo.");
     stage.keeps(&again);
 }
@@ -234,7 +235,7 @@ async fn a_retry_may_come_to_another_instance_of_both(
     #[values(MODERN, LEGACY)] era: &str,
 ) {
     let stage = Stage::start(language, Backing::Shared, &Told::new()).await;
-    let mut desk = stage.call(era, ADA, json!({})).await;
+    let mut desk = stage.call(era, ADA, &json!({}));
     let link = desk.link().await;
     desk.answers("accept").await;
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -253,7 +254,7 @@ async fn r07_a_request_state_that_is_not_this_calls_is_refused(
     #[case] more: Value,
 ) {
     let stage = Stage::of(language).await;
-    let mut desk = stage.call(MODERN, tokens, more).await;
+    let mut desk = stage.call(MODERN, tokens, &more);
     let link = desk.link().await;
     stage.finishes(&link).await;
     desk.answers("accept").await;
@@ -273,7 +274,7 @@ async fn a_client_without_links_gets_an_explanation(
     #[case] capabilities: Value,
 ) {
     let stage = Stage::of(language).await;
-    let mut desk = stage.call(MODERN, ADA, json!({"capabilities": capabilities})).await;
+    let mut desk = stage.call(MODERN, ADA, &json!({"capabilities": capabilities}));
     let result = desk.next().await;
     assert_eq!(result["result"]["isError"], true, "{result}");
     let found = stage.server().operator().post("v1/admin/elicitations/search", &json!({})).await.ok();
@@ -290,7 +291,7 @@ async fn r36_over_stdio_it_is_whoever_is_at_this_computer(
     let server = Server::local().await;
     let told: Told = vec![("SIDEGATE_URL", server.url("")), ("SIDEGATE_KEY", server.api_key())];
     let call = ("forecast", json!({"city": "Oslo"}));
-    let mut desk = Desk::call(Reach::Stdio(language, &told), era, call, ADA, json!({})).await;
+    let mut desk = Desk::call(Reach::Stdio(language, &told), era, call, ADA, &json!({}));
     let link = desk.link().await;
     desk.answers("accept").await;
     server.visitor().complete(&link, CANARY).await;
@@ -308,7 +309,7 @@ async fn what_is_paid_is_delivered(
     let server = Server::local().await;
     let told: Told = vec![("SIDEGATE_URL", server.url("")), ("SIDEGATE_KEY", server.api_key())];
     let call = ("buy_report", json!({"year": 2026}));
-    let mut desk = Desk::call(Reach::Stdio(language, &told), era, call, ADA, json!({})).await;
+    let mut desk = Desk::call(Reach::Stdio(language, &told), era, call, ADA, &json!({}));
     let link = desk.link().await;
     desk.answers("accept").await;
     let steps = json!([
@@ -336,7 +337,7 @@ async fn r36_what_is_authorised_is_used(
     .concat();
     let example = Example::start(language, &told).await;
     let reach = Reach::Http([&example, &example]);
-    let mut desk = Desk::call(reach, era, ("list_repos", json!({})), ADA, json!({})).await;
+    let mut desk = Desk::call(reach, era, ("list_repos", json!({})), ADA, &json!({}));
     let link = desk.link().await;
     desk.answers("accept").await;
     let ada = gate.person("ada");

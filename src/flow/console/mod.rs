@@ -7,6 +7,7 @@ pub mod history;
 pub mod query;
 pub mod sign_in;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -63,12 +64,20 @@ impl Revoker<'_> {
 /// How operators come in, and what more than one of them must agree to.
 #[derive(Default)]
 pub struct Console {
-    /// Whether anybody is an operator: else there is no console.
-    pub is_open: bool,
+    /// The operators with keys, by the digest of each key.
+    pub keys: HashMap<[u8; 32], Operator>,
     /// Where operators sign in who have no key.
     pub door: Option<OperatorDoor>,
     /// More than so many are revoked at once only if a second operator agrees.
     pub two_persons_above: Option<u64>,
+}
+
+impl Console {
+    /// Whether anybody is an operator: else there is no console.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.door.is_some() || !self.keys.is_empty()
+    }
 }
 
 /// Where operators sign in, and who of those who can is one.

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{Operator, OperatorDoor, Role};
 use crate::domain::binding::sha256;
+use crate::domain::ids::hex;
 use crate::domain::{OperatorId, Timestamp};
 use crate::flow::departure::Known;
 use crate::flow::form::FormProof;
@@ -28,10 +29,20 @@ pub struct Attendant {
     session: SessionId,
 }
 
+/// How an operator came in.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum By {
+    /// With the key of this digest.
+    Key(#[serde(with = "hex")] [u8; 32]),
+    /// At the source of this name, which said so.
+    Source(String, Operator),
+}
+
 /// An operator's session.
 #[derive(Serialize, Deserialize)]
 struct Session {
-    operator: Operator,
+    by: By,
     name: String,
     since: Timestamp,
     used: Timestamp,
@@ -64,31 +75,45 @@ impl Gate {
         let Some(mut session) = self.recall::<Session>(&cookie).await? else { return Ok(None) };
         let now = self.now();
         let left = now.until(session.since + LONGEST);
-        if left.is_zero() || !self.console.is_open {
-            return Ok(None);
-        }
+        // Whose key was taken away is no operator any more, and who has another role by now has that.
+        let operator = match &session.by {
+            By::Key(digest) => self.console.keys.get(digest).cloned(),
+            By::Source(name, operator) => {
+                let door = self.console.door.as_ref();
+                door.filter(|door| door.source == *name).map(|_| operator.clone())
+            }
+        };
+        let Some(operator) = operator.filter(|_| !left.is_zero()) else { return Ok(None) };
         if session.used + NOTED_EVERY <= now {
             session.used = now;
             self.renew(&cookie, &session, IDLE.min(left)).await?;
         }
-        let Session { operator, name, .. } = session;
-        Ok(Some(Attendant { operator, name, session: SessionId(sha256(cookie.as_bytes())) }))
+        Ok(Some(Attendant { operator, name: session.name, session: SessionId(sha256(cookie.as_bytes())) }))
     }
 
-    /// Begins the session of an operator whose key was verified. Returns its cookie: name and value.
+    /// Begins the session of an operator whose key, of this digest, was verified. Returns its cookie: name and value.
     ///
     /// # Errors
-    /// [`Error::FormRefused`], [`Error::Unavailable`].
-    pub async fn begin_attendance(
+    /// [`Error::NotFound`] if it is no operator's, [`Error::Unavailable`].
+    pub async fn begin_attendance_by_key(
         &self,
-        operator: Operator,
+        digest: [u8; 32],
+        browser: &Browser<'_>,
+    ) -> Result<(String, String), Error> {
+        let operator = self.console.keys.get(&digest).ok_or(Error::NotFound)?;
+        self.begin_attendance(By::Key(digest), operator.id.to_string(), browser).await
+    }
+
+    async fn begin_attendance(
+        &self,
+        by: By,
         name: String,
         browser: &Browser<'_>,
     ) -> Result<(String, String), Error> {
         self.end_attendance(browser).await?;
         let now = self.now();
         let cookie = self.fresh_name();
-        self.remember(&cookie, &Session { operator, name, since: now, used: now }, IDLE).await?;
+        self.remember(&cookie, &Session { by, name, since: now, used: now }, IDLE).await?;
         Ok((COOKIE.to_owned(), cookie))
     }
 
@@ -167,7 +192,8 @@ impl Gate {
             Ok((role, SignedIn { subject, name, .. })) => {
                 // Names of operators with keys have no colon.
                 let id = OperatorId::new(format!("{}:{}", door.source, subject.id));
-                Ok(self.begin_attendance(Operator { id, role }, name, browser).await?)
+                let by = By::Source(door.source.clone(), Operator { id, role });
+                Ok(self.begin_attendance(by, name, browser).await?)
             }
             Err(error) if error.reason() == Reason::NoOperator => {
                 self.note_visitor(error.reason()).await?;

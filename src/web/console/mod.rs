@@ -72,7 +72,7 @@ impl Counter {
     async fn open(request: &HttpRequest) -> Result<Self, HttpResponse> {
         let parts = <(web::Data<Gate>, web::Data<Pages>, web::Data<Site>)>::extract(request).await;
         let (gate, pages, site) = parts.map_err(|error| error.error_response())?;
-        if !gate.console.is_open {
+        if !gate.console.is_open() {
             return Err(pages.notice(StatusCode::NOT_FOUND, Notice::NotFound, "", ""));
         }
         match with_browser(request, async |browser| gate.attendant(browser).await).await {

@@ -53,12 +53,12 @@ pub async fn by_key(
         Ok(form) => form,
         Err(response) => return response,
     };
-    let Some(operator) = form.value("key").and_then(|key| keys.operator(key.trim())) else {
+    let Some(digest) = form.value("key").and_then(|key| keys.operator(key.trim())) else {
         let error = "That is no operator's key. It begins with sgo_ and was shown once, when it was made.";
         return page(&gate, &pages, StatusCode::FORBIDDEN, Some(error));
     };
-    let name = operator.id.to_string();
-    match with_browser(&request, async |browser| gate.begin_attendance(operator, name, browser).await).await {
+    let begun = with_browser(&request, async |browser| gate.begin_attendance_by_key(digest, browser).await);
+    match begun.await {
         Ok((name, value)) => {
             let mut response = Pages::see_other(pages.console());
             set(&mut response, &cookie(name, value));
@@ -114,7 +114,7 @@ pub async fn came_to(gate: web::Data<Gate>, pages: web::Data<Pages>, request: Ht
         Some("failed") => (StatusCode::FORBIDDEN, "The sign-in was not accepted. Try again."),
         _ => return pages.failed(Error::NotFound, ""),
     };
-    if !gate.console.is_open {
+    if !gate.console.is_open() {
         return pages.failed(Error::NotFound, "");
     }
     page(&gate, &pages, status, Some(error))

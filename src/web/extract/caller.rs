@@ -30,10 +30,10 @@ impl ApiKeys {
         Self { clients: clients.into_iter().collect(), operators: operators.into_iter().collect() }
     }
 
-    /// The operator whose key this is.
+    /// The digest of an operator's key, if it is one.
     #[must_use]
-    pub fn operator(&self, key: &str) -> Option<Operator> {
-        holder(&self.operators, Holder::Operator, key)
+    pub fn operator(&self, key: &str) -> Option<[u8; 32]> {
+        holder(&self.operators, Holder::Operator, key).map(|_| KeyDigest::of_text(key).to_bytes())
     }
 }
 

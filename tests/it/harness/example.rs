@@ -76,6 +76,7 @@ impl Example {
 }
 
 /// How a client reaches its server.
+#[derive(Clone, Copy)]
 pub(crate) enum Reach<'a> {
     /// It starts it, and speaks over its standard streams.
     Stdio(Language, &'a Told),
@@ -93,12 +94,12 @@ pub(crate) struct Desk {
 
 impl Desk {
     /// Calls a tool. `tokens`: whose the first call is, and whose all later ones.
-    pub(crate) async fn call(
+    pub(crate) fn call(
         reach: Reach<'_>,
         era: &str,
         (tool, arguments): (&str, Value),
         tokens: [&str; 2],
-        more: Value,
+        more: &Value,
     ) -> Self {
         let transcript = tempfile::NamedTempFile::new().unwrap();
         let mut input = json!({
