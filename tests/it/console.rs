@@ -1,9 +1,11 @@
 //! The operators' console, over HTTP: who comes in, what they see, and what they may do. In Chromium: `console_browser`.
 
 use rstest::rstest;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use sidegate::api_key::{self, Holder, KeyDigest};
 use sidegate::system::SystemRandom;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::harness::handler::Issued;
 use super::harness::issuer::Issuer;
@@ -249,25 +251,30 @@ async fn r32_the_session_is_a_cookie_of_its_own_and_ends_at_sign_out() {
 /// A key that is taken away ends the sessions that were begun with it, though the operator has another.
 #[tokio::test]
 async fn a_session_ends_with_its_key() {
-    let mut house = House::plain().await;
+    let house = House::plain().await;
     let operator = house.operator("second").await;
     assert_eq!(operator.get("").await.status, 200);
-    let cookies = operator.visitor.cookies();
-    let file = house.server().data().join("sidegate.toml");
+    let (data, address) = (house.server().data(), format!("127.0.0.1:{}", house.server().port()));
     let digest = |key: &str| KeyDigest::of_text(key).to_string();
     let fresh = api_key::generate(Holder::Operator, &SystemRandom);
-    let text = std::fs::read_to_string(&file).unwrap();
+    let text = std::fs::read_to_string(data.join("sidegate.toml")).unwrap();
     let other = text.replace(&digest(&house.key("second")), &KeyDigest::of(&fresh).to_string());
     assert_ne!(text, other);
+    house.server().signal(Signal::TERM);
     // At the next start, with the old key, the session is still there; without it, it is not.
     for (text, status) in [(text, 200), (other, 401)] {
-        std::fs::write(&file, text).unwrap();
-        house.fleet.restart(0).await;
-        let visitor = house.server().visitor();
-        for (name, value) in &cookies {
-            visitor.plant(name, value);
-        }
-        assert_eq!(visitor.get(&house.console("")).await.status, status);
+        std::fs::write(data.join("other.toml"), text).unwrap();
+        let mut serve = super::harness::sidegate();
+        serve.args(["serve", "--config", "other.toml", "--data", ".", "--listen", &address]);
+        let mut child = eventually("the store is free", async || {
+            serve.current_dir(data).stdout(std::process::Stdio::piped()).kill_on_drop(true);
+            let mut child = serve.spawn().unwrap();
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            lines.next_line().await.unwrap().map(|_| child)
+        })
+        .await;
+        assert_eq!(operator.get("").await.status, status);
+        child.kill().await.unwrap();
     }
 }
 
